@@ -1,0 +1,44 @@
+"""`plainformer evaluate`: BLEU, chrF and perplexity of a model on a set of pairs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plainformer.cli.train import Set
+from plainformer.errors import InputError
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A run, or a model folder.")],
+    pairs: Annotated[str | None, typer.Option("--pairs", help="The set, by its name or file [default: test].")] = None,
+    data: Annotated[str | None, typer.Option(help="The folder it is in [default: the recipe's].")] = None,
+    source: Annotated[str | None, typer.Option(help="Source language [default: the recipe's].")] = None,
+    target: Annotated[str | None, typer.Option(help="Target language [default: the recipe's].")] = None,
+    beam: Annotated[int | None, typer.Option(help="Beam size [default: the recipe's].")] = None,
+    tokenize: Annotated[str | None, typer.Option(help="sacreBLEU's tokenizer: 13a, none, intl, …")] = None,
+    lowercase: Annotated[bool | None, typer.Option("--lowercase/--cased", help="Ignore case in scoring.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the translations here, a line each.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the report here as JSON.")] = None,
+    set: Set = None,
+) -> None:
+    """Translate a set of pairs and score the translations with sacreBLEU."""
+    from plainformer.machine import keep_compiled_programs, keep_freed_memory
+
+    keep_freed_memory()
+    keep_compiled_programs()
+    from plainformer.runs.evaluation import evaluate_run
+
+    changes = list(set or [])
+    for key, value in (("data.folder", data), ("data.source", source), ("data.target", target)):
+        changes += [f"{key}={value}"] if value else []
+    for key, value in (("data.test", pairs), ("evaluate.tokenize", tokenize), ("decode.beam_size", beam)):
+        changes += [f"{key}={value}"] if value is not None else []
+    if lowercase is not None:
+        changes.append(f"evaluate.lowercase={str(lowercase).lower()}")
+    if not model.exists():
+        raise InputError("there is no such run or model", where=str(model))
+    report, translations = evaluate_run(model, changes, report_file=json)
+    if output is not None:
+        output.write_text("".join(line + "\n" for line in translations), encoding="utf-8")
+    typer.echo(str(report))

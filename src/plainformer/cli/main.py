@@ -1,0 +1,72 @@
+"""`plainformer`: the verbs, and how an error reaches the user."""
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from plainformer import __version__
+from plainformer.cli import data, demo, evaluate, info, train, translate
+from plainformer.errors import PlainformerError
+
+app = typer.Typer(
+    name="plainformer",
+    help="The Transformer in plain sight: train a translator on your own text, measure it, use it.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for verb in (train.train, translate.translate, evaluate.evaluate, info.info, demo.demo):
+    app.command()(verb)
+app.add_typer(data.app)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"plainformer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; bad input and failures at work end in one line on stderr and an exit code."""
+    debug = "--debug" in sys.argv[1:]
+    # Anywhere on the line: it is no verb's option.
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    try:
+        app(args=arguments)
+    except PlainformerError as error:
+        if debug:
+            raise
+        _end(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        _end("interrupted", 130)
+    except BrokenPipeError:
+        # The reader of our output has gone (`| head`): nothing more to say, and nothing to say it to.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except MemoryError:
+        if debug:
+            raise
+        _end("there is not enough memory; lower data.batch_tokens or the model's size", 1)
+    except OSError as failure:
+        if debug:
+            raise
+        _end(f"{failure.filename or 'the system'}: {failure.strerror or failure}", 1)
+
+
+def _end(message: str, code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.write(f"plainformer: {message}\n")
+    sys.exit(code)

@@ -1,0 +1,47 @@
+"""`plainformer train`: from a recipe to a measured model."""
+
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plainformer.errors import InputError
+
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that comes with plainformer.")],
+    run: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/NAME].")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where this run stopped.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Start afresh in a folder that has a run.")] = False,
+    data: Annotated[str | None, typer.Option(help="The data folder; short for --set data.folder=…")] = None,
+    set: Set = None,
+) -> None:
+    """Train a translator as RECIPE says, and score it on the test set."""
+    from plainformer.cli.recipes import find_recipe
+    from plainformer.recipe import load_recipe
+
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
+    changes = [*(set or []), *([f"data.folder={data}"] if data else [])]
+    loaded = load_recipe(find_recipe(recipe), changes)
+    folder = run or Path("runs") / loaded.name
+
+    from plainformer.machine import keep_compiled_programs, keep_freed_memory
+
+    keep_freed_memory()
+    keep_compiled_programs()
+    from plainformer.decode.translator import find_model
+    from plainformer.runs.evaluation import evaluate_run
+    from plainformer.runs.run import run_recipe
+
+    reason = run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo)
+    if reason == "signal":
+        typer.echo(f"stopped and saved; go on with: plainformer train {recipe} --run {folder} --resume")
+        raise typer.Exit(128 + signal.SIGINT)
+    if loaded.data.test:
+        report, _ = evaluate_run(folder)
+        typer.echo(str(report))
+    typer.echo(f"the model is in {find_model(folder)}; try: echo … | plainformer translate {folder}")

@@ -1,0 +1,249 @@
+"""Parallel text: pairs of sentences, each with the place it came from, read from any of four file formats.
+
+The format is known by the name, each file plain or `.gz`:
+
+    train.en + train.de     one sentence a line, line i beside line i
+    train.tsv  (or .txt)    source TAB target, further columns ignored
+    train.jsonl             {"translation": {"en": ..., "de": ...}} or {"en": ..., "de": ...} a line
+    train.tmx               TMX; also train.en-de.tmx and train.de-en.tmx
+"""
+
+import difflib
+import hashlib
+import itertools
+import os
+from array import array
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import overload
+
+from plainformer.data.alignment import first_out_of_step
+from plainformer.data.formats import Row, json_rows, read_lines, tsv_rows
+from plainformer.data.tmx import tmx_rows
+from plainformer.errors import InputError
+
+_BY_STEM = (".tsv", ".jsonl", ".tmx")
+_BY_NAME = (".tsv", ".txt", ".jsonl", ".tmx")
+
+
+@dataclass(frozen=True)
+class Origins(Sequence[str]):
+    """The places "file:line" of the sentences of one file, put into words only when asked for.
+
+    Args:
+        path: the file.
+        numbers: the line number (from 1) of each sentence.
+    """
+
+    path: Path
+    numbers: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Origins": ...
+    def __getitem__(self, index: int | slice) -> "str | Origins":
+        if isinstance(index, slice):
+            return Origins(self.path, self.numbers[index])
+        return f"{self.path}:{self.numbers[index]}"
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Parallel text: `target[i]` translates `source[i]`, and `origin[i]` is its "file:line".
+
+    Raises:
+        InputError: the three differ in length.
+    """
+
+    source: list[str]
+    target: list[str]
+    origin: Sequence[str]
+
+    def __post_init__(self) -> None:
+        if not len(self.source) == len(self.target) == len(self.origin):
+            raise InputError(
+                f"{len(self.source)} source sentences, {len(self.target)} target sentences and {len(self.origin)} "
+                "origins are not pairs"
+            )
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def select(self, indices: Iterable[int]) -> "Pairs":
+        """The pairs at `indices` (from 0), in that order."""
+        chosen = list(indices)
+        origin = self.origin
+        if isinstance(origin, Origins):
+            kept = Origins(origin.path, array("q", (origin.numbers[i] for i in chosen)))
+        else:
+            kept = [origin[i] for i in chosen]
+        return Pairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], kept)
+
+
+def read_pairs(folder: Path, name: str, source: str, target: str, *, columns: tuple[int, int] = (0, 1)) -> Pairs:
+    """Read parallel text.
+
+    Blank lines are pairs like any other (empty), so that line numbers hold; `report.clean` counts and drops them.
+
+    Args:
+        folder: where the files are.
+        name: a stem ("train"), which finds the one format that is there, or a file name ("hin.txt", "train.tsv.gz").
+        source, target: language codes: the suffixes of line-aligned files, the keys of JSONL, the languages of TMX.
+        columns: of TSV, the columns of source and target, counted from 0.
+
+    Raises:
+        InputError: no such text (with what is there that is close), several formats for one stem, sides of different
+            length, or a file that cannot be read (see `formats` and `tmx`).
+    """
+    if not (name and source and target):
+        raise InputError("the name and both language codes of parallel text must not be empty", where=str(folder))
+    if min(columns) < 0:
+        raise InputError(f"columns are counted from 0, and {columns} were asked for", where=str(folder))
+    files = _find(Path(folder), name, source, target)
+    if len(files) == 2:
+        return _aligned(*files)
+    (path,) = files
+    suffix = _without_gz(path.name).rpartition(".")[2]
+    if suffix == "tmx":
+        return _gathered(path, tmx_rows(path, source, target))
+    if suffix == "jsonl":
+        return _gathered(path, json_rows(path, source, target))
+    return _gathered(path, tsv_rows(path, columns))
+
+
+def fingerprint(pairs: Pairs) -> str:
+    """The SHA-256 (hex) of the text of both sides; origins do not count.
+
+    Each sentence is preceded by its length in bytes, so no two corpora share their bytes: ("ab", "c") is not
+    ("a", "bc").
+    """
+    digest = hashlib.sha256()
+    for sentence in itertools.chain.from_iterable(zip(pairs.source, pairs.target, strict=True)):
+        data = sentence.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:%b" % (len(data), data))
+    return digest.hexdigest()
+
+
+def _gathered(path: Path, rows: Iterable[Row]) -> Pairs:
+    numbers, source, target = array("q"), [], []
+    for number, one, other in rows:
+        numbers.append(number)
+        source.append(one)
+        target.append(other)
+    if not numbers:
+        raise InputError("the file holds no pairs", where=str(path), fix="give a file with parallel text")
+    return Pairs(source, target, Origins(path, numbers))
+
+
+def _aligned(source_path: Path, target_path: Path) -> Pairs:
+    source, target = read_lines(source_path), read_lines(target_path)
+    if len(source) == len(target):
+        return Pairs(source, target, Origins(source_path, range(1, len(source) + 1)))
+    counts = f"{source_path.name} has {len(source):,} lines and {target_path.name} has {len(target):,}"
+    index = first_out_of_step(source, target)
+    longer, shorter = (source_path, target_path) if len(source) > len(target) else (target_path, source_path)
+    if index is None:
+        raise InputError(counts, where=str(longer), fix="give two files in which line i translates line i")
+    if index == min(len(source), len(target)):
+        raise InputError(
+            f"{counts}; all of {shorter.name} seems to fit, and the extra lines come at the end",
+            where=f"{longer}:{index + 1}",
+            fix=f"complete {shorter.name} or shorten {longer.name}",
+        )
+    blank = [path.name for path, side in ((source_path, source), (target_path, target)) if not side[index].strip()]
+    look = (
+        f"line {index + 1} is empty in {blank[0]} only" if len(blank) == 1 else f"near line {index + 1} they lose step"
+    )
+    raise InputError(
+        f"{counts}; {look}", where=f"{longer}:{index + 1}", fix="mend the files so that line i meets line i"
+    )
+
+
+def _find(folder: Path, name: str, source: str, target: str) -> tuple[Path] | tuple[Path, Path]:
+    """The one file, or the two, that `name` stands for."""
+    folder, name = (folder / name).parent, Path(name).name
+    names = _names_in(folder)
+    if name in names and _without_gz(name).endswith(_BY_NAME):
+        return (folder / name,)
+
+    def present(*wanted: str) -> list[Path]:
+        return [folder / full for base in wanted for full in (base, f"{base}.gz") if full in names]
+
+    sides = present(f"{name}.{source}"), present(f"{name}.{target}")
+    single = present(
+        *(name + suffix for suffix in _BY_STEM), f"{name}.{source}-{target}.tmx", f"{name}.{target}-{source}.tmx"
+    )
+    found: list[tuple[Path] | tuple[Path, Path]] = [*itertools.product(*sides), *((path,) for path in single)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        listed = ", ".join(dict.fromkeys(path.name for files in found for path in files))
+        raise InputError(
+            f"several files could be {name!r}: {listed}",
+            where=str(folder),
+            fix="give the whole file name, or move the others away",
+        )
+    raise _not_found(folder, names, name, (source, target), [path.name for side in sides for path in side])
+
+
+def _names_in(folder: Path) -> set[str]:
+    try:
+        return set(os.listdir(folder))
+    except FileNotFoundError as error:
+        parent = folder.parent
+        near = difflib.get_close_matches(folder.name, os.listdir(parent) if parent.is_dir() else [], n=3)
+        fix = f"did you mean {_or(near)}?" if near else "check the path"
+        raise InputError("there is no such folder", where=str(folder), fix=fix) from error
+    except NotADirectoryError as error:
+        fix = f"give the folder {folder.parent} and the name {folder.name}"
+        raise InputError("this is a file, and a folder is needed", where=str(folder), fix=fix) from error
+    except OSError as error:
+        raise InputError(f"the folder cannot be read ({error.strerror or error})", where=str(folder)) from error
+
+
+def _not_found(folder: Path, names: set[str], name: str, languages: tuple[str, str], half: list[str]) -> InputError:
+    """The error for a name that stands for nothing, with whatever in the folder is closest to it."""
+    where = str(folder)
+    visible = sorted(entry for entry in names if not entry.startswith("."))
+    pair = "-".join(languages)
+    if half:
+        missing = next(code for code in languages if f"{name}.{code}" not in {_without_gz(file) for file in half})
+        near = difflib.get_close_matches(f"{name}.{missing}", [entry for entry in visible if entry not in half], n=3)
+        what = f"{name}.{missing} is missing beside {half[0]}"
+        return InputError(what, where=where, fix=f"did you mean {_or(near)}?" if near else f"add {name}.{missing}")
+    stem, dot, code = _without_gz(name).rpartition(".")
+    if name in names:
+        if (folder / name).is_dir():
+            return InputError(f"{name} is a folder", where=where, fix="give it as the folder, and a name inside it")
+        if dot and code in languages:
+            return InputError(f"{name} is one side of a pair of files", where=where, fix=f"give the name {stem!r}")
+        return InputError(f"{name} is in no known format", where=where, fix=f"known are {', '.join(_BY_NAME)} and .gz")
+    what = (
+        f"no parallel text {name!r} for {pair} (looked for {name}.{languages[0]} with {name}.{languages[1]}, "
+        f"{name}.tsv, {name}.jsonl, {name}.tmx, {name}.{pair}.tmx, plain or .gz)"
+    )
+    relatives = [entry for entry in visible if entry.startswith(f"{name}.")]
+    if relatives:
+        return InputError(what, where=where, fix=f"the folder has {_some(relatives)}")
+    stems = {_without_gz(entry).rpartition(".")[0] for entry in visible} - {""}
+    near = difflib.get_close_matches(name, sorted(stems | set(visible)), n=3)
+    if near:
+        return InputError(what, where=where, fix=f"did you mean {_or(near)}?")
+    return InputError(what, where=where, fix=f"the folder has {_some(visible)}" if visible else "the folder is empty")
+
+
+def _without_gz(name: str) -> str:
+    return name.removesuffix(".gz")
+
+
+def _or(names: Sequence[str]) -> str:
+    return " or ".join(repr(name) for name in names)
+
+
+def _some(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,0 +1,239 @@
+"""One file of text, line by line: plain or gzip, UTF-8, as bare lines, as TSV or as JSONL.
+
+A line ends at `\\n` and nowhere else; one `\\r` before it is taken off. A lone `\\r`, U+0085, U+2028 or a form feed is
+part of the sentence, as it is for `wc -l`, for Moses and for sacreBLEU: a reader that also splits there loses step with
+the other side of the corpus without a word.
+"""
+
+import gzip
+import io
+import json
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from plainformer.errors import InputError
+
+Row = tuple[int, str, str]
+"""One pair of a file: its line number (from 1), the source sentence, the target sentence."""
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
+_OTHER_MARKS = {
+    b"\xff\xfe\x00\x00": "UTF-32",
+    b"\x00\x00\xfe\xff": "UTF-32",
+    b"\xff\xfe": "UTF-16",
+    b"\xfe\xff": "UTF-16",
+}
+_GZIP_MARK = b"\x1f\x8b"
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a UTF-8 text file (plain or `.gz`), without their line ends.
+
+    A byte order mark is taken off. A last line without a newline counts.
+
+    Raises:
+        InputError: the file cannot be read, is empty, is binary, or is not UTF-8 (with file, line and byte).
+    """
+    with opened(path) as file:
+        empty = True
+        for number, raw in enumerate(file, 1):
+            skipped = len(_UTF8_MARK) if number == 1 and raw.startswith(_UTF8_MARK) else 0
+            if len(raw) == skipped:
+                break  # nothing but a byte order mark
+            empty = False
+            yield _decode(raw[skipped:].removesuffix(b"\n").removesuffix(b"\r"), f"{path}:{number}", skipped)
+        if empty:
+            raise InputError("the file is empty", where=str(path), fix="give a file with one sentence a line")
+
+
+def read_lines(path: Path) -> list[str]:
+    """Read a monolingual text file (plain or `.gz`): one string a line, blank lines included.
+
+    Raises:
+        InputError: as `text_lines`.
+    """
+    return list(text_lines(path))
+
+
+def tsv_rows(path: Path, columns: tuple[int, int] = (0, 1)) -> Iterator[Row]:
+    """Yield the pairs of a tab-separated file.
+
+    Quotes are ordinary characters, there is no header, and columns not asked for are ignored. A blank line is a pair of
+    empty sentences, so that it is counted where empty pairs are.
+
+    Args:
+        path: the file, plain or `.gz`.
+        columns: the columns of the source and of the target, counted from 0.
+
+    Raises:
+        InputError: a line has too few columns, or as `text_lines`.
+    """
+    needed = max(columns) + 1
+    for number, line in enumerate(text_lines(path), 1):
+        if not line.strip():
+            yield number, "", ""
+            continue
+        cells = line.split("\t")
+        if len(cells) < needed:
+            raise InputError(
+                f"the line has {_count(len(cells), 'tab-separated column')}, and {needed} are needed",
+                where=f"{path}:{number}",
+                fix="put a tab between source and target, or name other columns",
+            )
+        yield number, cells[columns[0]], cells[columns[1]]
+
+
+def json_rows(path: Path, source: str, target: str) -> Iterator[Row]:
+    """Yield the pairs of a JSONL file: `{"translation": {"en": ..., "de": ...}}` or `{"en": ..., "de": ...}` a line.
+
+    A blank line is a pair of empty sentences. A line break inside a sentence becomes a space.
+
+    Args:
+        path: the file, plain or `.gz`.
+        source, target: the keys of the two languages.
+
+    Raises:
+        InputError: a line is not a JSON object, lacks a language or holds something else than text, or as `text_lines`.
+    """
+    for number, line in enumerate(text_lines(path), 1):
+        if not line.strip():
+            yield number, "", ""
+            continue
+        where = f"{path}:{number}"
+        sentences = _translation(line, where)
+        yield number, _sentence(sentences, source, where), _sentence(sentences, target, where)
+
+
+@contextmanager
+def opened(path: Path, *, text: bool = True) -> Iterator[BinaryIO]:
+    """Open a file for reading as bytes, unpacked if it is named `.gz`; every failure is an `InputError`.
+
+    Args:
+        path: the file.
+        text: refuse what another encoding's byte order mark announces (XML carries its own encoding).
+
+    Raises:
+        InputError: the file is missing, a folder, unreadable, not what its name says, truncated, or in UTF-16 or -32.
+    """
+    where = str(path)
+    try:
+        with path.open("rb") as raw:
+            file = raw
+            if path.suffix == ".gz":
+                file = io.BufferedReader(gzip.GzipFile(fileobj=raw))  # pyright: ignore[reportArgumentType]
+            start = file.peek(4)[:4]
+            if start.startswith(_GZIP_MARK):
+                raise InputError(
+                    "the file is gzip-compressed, and its name does not say so", where=where, fix="add .gz to its name"
+                )
+            encoding = next((name for mark, name in _OTHER_MARKS.items() if start.startswith(mark)), None)
+            if text and encoding:
+                raise InputError(
+                    f"the file begins with the byte order mark of {encoding}, and UTF-8 is needed",
+                    where=where,
+                    fix=f"convert it: iconv -f {encoding} -t UTF-8",
+                )
+            yield file
+    except FileNotFoundError as error:
+        raise InputError("there is no such file", where=where, fix="check the path") from error
+    except IsADirectoryError as error:
+        raise InputError("this is a folder, and a file is needed", where=where, fix="name a file in it") from error
+    except PermissionError as error:
+        raise InputError("permission to read is denied", where=where, fix="change the file's permissions") from error
+    except EOFError as error:
+        raise InputError("the gzip file is truncated", where=where, fix="download or copy it again") from error
+    except gzip.BadGzipFile as error:
+        raise InputError(
+            "the file is named .gz and is not gzip, or is corrupt",
+            where=where,
+            fix="download it again, or drop the .gz",
+        ) from error
+    except zlib.error as error:
+        raise InputError("the gzip file is corrupt", where=where, fix="download or copy it again") from error
+    except OSError as error:
+        raise InputError(f"the file cannot be read ({error.strerror or error})", where=where) from error
+
+
+def one_line(text: str) -> str:
+    """Text as one line: each line break, with the blanks around it, becomes one space or, at an end, nothing.
+
+    A sentence is a line everywhere else (hypotheses, references), so a break inside one must not survive.
+    """
+    if "\n" not in text:
+        return text
+    return " ".join(part for line in text.split("\n") if (part := line.strip(" \t\r")))
+
+
+def _decode(raw: bytes, where: str, skipped: int) -> str:
+    if b"\0" in raw:
+        raise InputError(
+            f"NUL byte at byte {raw.index(0) + 1 + skipped} of the line: the file is binary or in UTF-16",
+            where=where,
+            fix="give plain UTF-8 text",
+        )
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"not UTF-8: 0x{raw[error.start]:02X} at byte {error.start + 1 + skipped} of the line",
+            where=where,
+            fix="convert the file, for example: iconv -f LATIN1 -t UTF-8",
+        ) from error
+
+
+def _translation(line: str, where: str) -> dict[str, object]:
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(
+            f"broken JSON at column {error.colno}: {error.msg}", where=where, fix="put one whole JSON object a line"
+        ) from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets a thousand deep
+        raise InputError(f"JSON that cannot be read: {error}", where=where) from error
+    if isinstance(record, dict) and isinstance(record.get("translation"), dict):
+        record = record["translation"]
+    if not isinstance(record, dict):
+        raise InputError(
+            f"the line holds a JSON {_json_kind(record)}, and an object is needed",
+            where=where,
+            fix='write {"en": "...", "de": "..."} a line',
+        )
+    return record
+
+
+def _sentence(sentences: dict[str, object], language: str, where: str) -> str:
+    if language not in sentences:
+        raise InputError(
+            f"the object has no key {language!r}; its keys are {_listed(sentences) or 'none'}",
+            where=where,
+            fix="name the languages as the file does",
+        )
+    sentence = sentences[language]
+    if not isinstance(sentence, str):
+        raise InputError(f"{language!r} holds a JSON {_json_kind(sentence)}, and a string is needed", where=where)
+    try:
+        sentence.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{language!r} holds half of a surrogate pair at character {error.start + 1}, which is no text", where=where
+        ) from error
+    return one_line(sentence)
+
+
+def _json_kind(value: object) -> str:
+    if value is None:
+        return "null"
+    kinds = {dict: "object", list: "array", str: "string", bool: "boolean", int: "number", float: "number"}
+    return kinds[type(value)]
+
+
+def _listed(names: Sequence[str] | dict[str, object]) -> str:
+    return ", ".join(repr(name) for name in names)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,150 @@
+"""IDS -> BATCH: the batch of step s is a function of (seed, s) alone."""
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.data.bucket import Bucket, assign, choose_buckets
+from plainformer.errors import InputError
+
+
+class Batch(NamedTuple):
+    """Padded ids, with True where a token is real. Rows that only fill up the shape are False throughout.
+
+    source: the sentence and eos. target_in: bos and the sentence, what the decoder reads. target_out: the sentence and
+    eos, what it is to say.
+    """
+
+    source: NDArray[np.int32]  # (batch, source)
+    source_valid: NDArray[np.bool_]  # (batch, source)
+    target_in: NDArray[np.int32]  # (batch, target)
+    target_out: NDArray[np.int32]  # (batch, target)
+    target_valid: NDArray[np.bool_]  # (batch, target)
+
+
+class Ragged:
+    """Many id lists in one array, so that a million sentences are two objects, not a million."""
+
+    def __init__(self, rows: Sequence[Sequence[int]]) -> None:
+        self.lengths = np.array([len(row) for row in rows], np.int64)
+        self._ends = np.concatenate([[0], np.cumsum(self.lengths)])
+        self._flat = np.fromiter((id for row in rows for id in row), np.int32, int(self._ends[-1]))
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def __getitem__(self, index: int) -> NDArray[np.int32]:
+        return self._flat[self._ends[index] : self._ends[index + 1]]
+
+
+class SpecialIds(NamedTuple):
+    """The ids that batches are padded and framed with."""
+
+    source_pad: int
+    source_eos: int
+    target_pad: int
+    target_bos: int
+    target_eos: int
+
+
+class PairLoader:
+    """Batches of encoded sentence pairs, by step.
+
+    Every epoch visits each pair once. Its order is drawn from (seed, epoch); the last batch of a bucket is filled up
+    with empty rows, which carry no loss.
+    """
+
+    def __init__(
+        self,
+        source: Sequence[Sequence[int]],
+        target: Sequence[Sequence[int]],
+        special: SpecialIds,
+        *,
+        batch_tokens: int,
+        buckets: int,
+        seed: int,
+        multiple: int = 1,
+    ) -> None:
+        """Args:
+            source, target: ids without bos and eos.
+            batch_tokens: most tokens of the longer side in a batch, padding included.
+            buckets: most batch shapes.
+            multiple: rows of every batch are a multiple of this (devices times microbatches).
+
+        Raises:
+            InputError: there are no pairs.
+        """
+        if not len(source):
+            raise InputError("there are no sentence pairs to make batches of")
+        self._source, self._target, self._special, self._seed = Ragged(source), Ragged(target), special, seed
+        source_lengths, target_lengths = self._source.lengths + 1, self._target.lengths + 1
+        self.buckets = choose_buckets(
+            source_lengths, target_lengths, batch_tokens=batch_tokens, most=buckets, multiple=multiple
+        )
+        of_pair = assign(self.buckets, source_lengths, target_lengths)
+        self._members = [np.flatnonzero(of_pair == index) for index in range(len(self.buckets))]
+        self.batches_per_epoch = sum(
+            -(-len(members) // bucket.rows) for members, bucket in zip(self._members, self.buckets, strict=True)
+        )
+        self._epoch = lru_cache(maxsize=2)(self._plan)
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def batch(self, step: int) -> Batch:
+        """The batch of training step `step`, counted from 1."""
+        epoch, index = divmod(step - 1, self.batches_per_epoch)
+        return self._fill(*self._epoch(epoch)[index])
+
+    def batches(self, first: int, last: int) -> Iterator[Batch]:
+        """The batches of steps `first` to `last`, made ahead in a thread of their own."""
+        import grain.python as grain  # takes a second, and only training needs it
+
+        steps = grain.MapDataset.range(first, last + 1)
+        return iter(steps.map(self.batch).to_iter_dataset(grain.ReadOptions(num_threads=1, prefetch_buffer_size=4)))
+
+    def in_order(self) -> Iterator[Batch]:
+        """Every pair once, in a fixed order: for evaluation."""
+        for bucket, members in zip(self.buckets, self._members, strict=True):
+            for start in range(0, len(members), bucket.rows):
+                yield self._fill(bucket, members[start : start + bucket.rows])
+
+    def real_share(self) -> float:
+        """The share of target positions in an epoch's batches that hold a real token."""
+        places = sum(
+            -(-len(members) // bucket.rows) * bucket.rows * bucket.target
+            for members, bucket in zip(self._members, self.buckets, strict=True)
+        )
+        return float((self._target.lengths + 1).sum() / places)
+
+    def _plan(self, epoch: int) -> list[tuple[Bucket, NDArray[np.int64]]]:
+        random = np.random.Generator(np.random.Philox(np.random.SeedSequence([self._seed, epoch])))
+        plan = []
+        for bucket, members in zip(self.buckets, self._members, strict=True):
+            order = random.permutation(members)
+            plan += [(bucket, order[start : start + bucket.rows]) for start in range(0, len(order), bucket.rows)]
+        return [plan[index] for index in random.permutation(len(plan))]
+
+    def _fill(self, bucket: Bucket, members: NDArray[np.int64]) -> Batch:
+        special = self._special
+        source = np.full((bucket.rows, bucket.source), special.source_pad, np.int32)
+        target_in = np.full((bucket.rows, bucket.target), special.target_pad, np.int32)
+        target_out = target_in.copy()
+        source_lengths = np.zeros(bucket.rows, np.int64)
+        target_lengths = np.zeros(bucket.rows, np.int64)
+        for row, pair in enumerate(members):
+            ids, said = self._source[pair], self._target[pair]
+            source[row, : len(ids)], source[row, len(ids)] = ids, special.source_eos
+            target_in[row, 0], target_in[row, 1 : len(said) + 1] = special.target_bos, said
+            target_out[row, : len(said)], target_out[row, len(said)] = said, special.target_eos
+            source_lengths[row], target_lengths[row] = len(ids) + 1, len(said) + 1
+        return Batch(
+            source,
+            np.arange(bucket.source) < source_lengths[:, None],
+            target_in,
+            target_out,
+            np.arange(bucket.target) < target_lengths[:, None],
+        )

@@ -1,0 +1,103 @@
+"""What may come next: rules that change or forbid tokens before the search chooses among them.
+
+A ban takes a token's candidate away and leaves the others' log-probabilities alone, so a hypothesis found under bans
+still has the score that the model gives it. Only the repetition penalty, defined on logits, changes scores.
+The end of sentence is never banned: every hypothesis has a continuation.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+
+from plainformer.decode.settings import GenerationSettings
+from plainformer.shapes import Array, Bool, Float, Int
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is compiled into a step of a search: the special tokens, and the constraints of the settings."""
+
+    bos: int
+    eos: int
+    pad: int
+    no_repeat_ngram: int = 0
+    repetition_penalty: float = 1.0
+
+    @classmethod
+    def of(cls, settings: GenerationSettings, *, bos: int, eos: int, pad: int) -> "Rules":
+        return cls(bos, eos, pad, settings.no_repeat_ngram, settings.repetition_penalty)
+
+
+def vocabulary_mask(
+    vocab: int, *, eos: int, forbidden: Sequence[int], allowed: Bool[Array, " tokens"] | None = None
+) -> Bool[Array, " vocab"]:
+    """True on tokens that may be generated: those `allowed` (None: all) and not `forbidden`; always the `eos`.
+
+    `allowed` may be shorter than `vocab`, which counts padding rows; the rest is not allowed.
+    """
+    mask = jnp.ones(vocab, bool) if allowed is None else jnp.zeros(vocab, bool).at[: allowed.shape[0]].set(allowed)
+    return mask.at[jnp.array(forbidden, jnp.int32)].set(False).at[eos].set(True)
+
+
+def generated_tokens(history: Int[Array, "rows length"], step: Int[Array, ""], vocab: int) -> Bool[Array, "rows vocab"]:
+    """True on the tokens among the first `step` of each row."""
+    written = jnp.arange(history.shape[1]) < step
+    return _mark(history, jnp.broadcast_to(written, history.shape), vocab)
+
+
+def repeated_ngrams(
+    history: Int[Array, "rows length"], step: Int[Array, ""], n: int, vocab: int
+) -> Bool[Array, "rows vocab"]:
+    """True on the tokens that, coming next, would complete an n-gram already among the first `step` of their row.
+
+    For n = 3, a b is banned from being followed by c where the row has  … a b c … a b
+                                                                         window i    suffix
+    """
+    length = history.shape[1]
+    if n > length:
+        return jnp.zeros((history.shape[0], vocab), bool)
+    windows = length - n + 1
+    # Before n - 1 tokens are written the slice is clamped and means nothing; no window is complete then either.
+    suffix = jax.lax.dynamic_slice_in_dim(history, step - (n - 1), n - 1, axis=1)
+    repeats = jnp.broadcast_to(jnp.arange(windows) + n <= step, (history.shape[0], windows))
+    for offset in range(n - 1):
+        repeats &= history[:, offset : offset + windows] == suffix[:, offset][:, None]
+    return _mark(history[:, n - 1 :], repeats, vocab)
+
+
+def penalise_repetition(
+    logits: Float[Array, "rows vocab"], seen: Bool[Array, "rows vocab"], penalty: float
+) -> Float[Array, "rows vocab"]:
+    """Make `seen` tokens less likely: positive logits divided by the penalty, negative ones multiplied.
+
+    Keskar et al. 2019 (CTRL), section 4.1, with the sign treated so that a penalty above 1 always lowers the logit.
+    """
+    return jnp.where(seen, jnp.where(logits > 0, logits / penalty, logits * penalty), logits)
+
+
+def next_logprobs(
+    logits: Float[Array, "rows vocab"],
+    history: Int[Array, "rows length"],
+    step: Int[Array, ""],
+    rules: Rules,
+    allowed: Bool[Array, " tokens"] | None = None,
+) -> Float[Array, "rows vocab"]:
+    """Log-probabilities (nats) of the next token, -inf where it may not come, given the first `step` of `history`."""
+    vocab = logits.shape[-1]
+    if rules.repetition_penalty != 1.0:
+        logits = penalise_repetition(logits, generated_tokens(history, step, vocab), rules.repetition_penalty)
+    mask = vocabulary_mask(vocab, eos=rules.eos, forbidden=(rules.pad, rules.bos), allowed=allowed)
+    possible = jnp.broadcast_to(mask, logits.shape)
+    if rules.no_repeat_ngram:
+        possible &= ~repeated_ngrams(history, step, rules.no_repeat_ngram, vocab)
+    return jnp.where(possible, jax.nn.log_softmax(logits.astype(jnp.float32)), -jnp.inf)
+
+
+def _mark(
+    tokens: Int[Array, "rows places"], marked: Bool[Array, "rows places"], vocab: int
+) -> Bool[Array, "rows vocab"]:
+    """True on the tokens that stand in a marked place of their row."""
+    rows = jnp.broadcast_to(jnp.arange(tokens.shape[0])[:, None], tokens.shape)
+    return jnp.zeros((tokens.shape[0], vocab), bool).at[rows, tokens].max(marked)

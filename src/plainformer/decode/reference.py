@@ -1,0 +1,105 @@
+"""Beam search as one would write it on paper: one sentence, no cache, no batch, plain Python over NumPy.
+
+This is the definition that `beam.py` must equal. It searches to the end, never stopping early.
+"""
+
+from collections.abc import Callable, Container, Sequence
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from plainformer.decode.contract import EncoderDecoder, Hypothesis
+from plainformer.decode.settings import GenerationSettings
+from plainformer.shapes import Ids, Logits, Valid
+
+NextLogits = Callable[[list[int]], np.ndarray]
+"""The logits (vocab,) of the next token, given the target tokens so far without the beginning of sentence."""
+
+
+def model_logits(model: EncoderDecoder, source: Sequence[int], *, bos: int, eos: int) -> NextLogits:
+    """Next-token logits of `model` for one `source`, each computed by the full forward."""
+    source_ids = jnp.array([[*source, eos]], jnp.int32)
+    source_valid = jnp.ones(source_ids.shape, bool)
+
+    def next_logits(ids: list[int]) -> np.ndarray:
+        # The future is hidden, so what stands there is free: padding to a multiple of 16 keeps compiled shapes few.
+        target = [bos, *ids, *[eos] * (-(len(ids) + 1) % 16)]
+        return np.asarray(_forward(model, source_ids, source_valid, jnp.array([target], jnp.int32))[0, len(ids)])
+
+    return next_logits
+
+
+@eqx.filter_jit
+def _forward(model: EncoderDecoder, source: Ids, source_valid: Valid, target: Ids) -> Logits:
+    return model(source, source_valid, target)
+
+
+def beam_search(
+    next_logits: NextLogits,
+    bound: int,
+    settings: GenerationSettings,
+    *,
+    bos: int,
+    eos: int,
+    pad: int,
+    allowed: Container[int] | None = None,
+) -> list[Hypothesis]:
+    """The `n_best` hypotheses of one sentence of at most `bound` tokens, best first."""
+    live: list[tuple[list[int], np.float32]] = [([], np.float32(0.0))]
+    finished: list[Hypothesis] = []
+    for step in range(1, bound + 1):
+        extensions = []
+        for row, (ids, total) in enumerate(live):
+            logprobs = log_softmax(penalised(next_logits(ids), ids, settings.repetition_penalty))
+            for token, logprob in enumerate(logprobs):
+                if may_follow(ids, token, settings.no_repeat_ngram, bos=bos, eos=eos, pad=pad, allowed=allowed):
+                    extensions.append((total + logprob, row, token))
+        possible = [extension for extension in extensions if extension[0] > -np.inf]
+        possible.sort(key=lambda extension: (-extension[0], extension[1], extension[2]))
+        width = settings.beam_size - len(finished)
+        survivors = []
+        for total, row, token in possible[:width]:
+            ids = [*live[row][0], token]
+            if token == eos or step == bound:
+                finished.append(hypothesis(ids, total, settings, eos))
+            else:
+                survivors.append((ids, total))
+        live = survivors
+    finished.sort(key=lambda candidate: -candidate.score)  # stable: among equals the earlier comes first
+    return finished[: settings.n_best]
+
+
+def hypothesis(ids: list[int], total: np.float32, settings: GenerationSettings, eos: int) -> Hypothesis:
+    """A sequence that is complete, its end of sentence counted in its length and then cut off."""
+    weight = settings.length_weights(len(ids))[-1]
+    ended = ids[-1] == eos
+    return Hypothesis(tuple(ids[:-1] if ended else ids), float(total * weight), float(total), ended)
+
+
+def log_softmax(logits: np.ndarray) -> np.ndarray:
+    """Logits (vocab,) to log-probabilities, float32."""
+    shifted = logits - logits.max()
+    return (shifted - np.log(np.exp(shifted).sum())).astype(np.float32)
+
+
+def penalised(logits: np.ndarray, ids: list[int], penalty: float) -> np.ndarray:
+    """The logits after the repetition penalty on the tokens `ids`."""
+    result = logits.astype(np.float32).copy()
+    for token in set(ids):
+        result[token] = result[token] / penalty if result[token] > 0 else result[token] * penalty
+    return result
+
+
+def may_follow(
+    ids: list[int], token: int, no_repeat_ngram: int, *, bos: int, eos: int, pad: int, allowed: Container[int] | None
+) -> bool:
+    """Whether `token` may come after `ids`: it is in the vocabulary and repeats no n-gram."""
+    if token == eos:
+        return True
+    if token in (bos, pad) or (allowed is not None and token not in allowed):
+        return False
+    n = no_repeat_ngram
+    extended = [*ids, token]
+    earlier = [extended[i : i + n] for i in range(len(extended) - n)]
+    return not (n and extended[-n:] in earlier and len(extended) >= n)

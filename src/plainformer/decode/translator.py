@@ -1,0 +1,140 @@
+"""Text in, text out: a loaded model with its tokenizers and its way of searching."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from plainformer.decode.generation import generate
+from plainformer.decode.score import PairScore, score_pairs
+from plainformer.decode.settings import GenerationSettings
+from plainformer.errors import InputError
+from plainformer.folder import ModelFolder, load_folder
+from plainformer.models.transformer import Transformer
+from plainformer.text import Tokenizer
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation.
+
+    Attributes:
+        text: the target sentence.
+        score: its log-probability (nats) over the length penalty; what the n best are ranked by.
+        logprob: its log-probability.
+        finished: False where the length bound cut it.
+    """
+
+    text: str
+    score: float
+    logprob: float
+    finished: bool
+
+
+@dataclass(frozen=True)
+class Translator:
+    """A translation model ready for use: `plainformer.load(folder).translate(["I like pizza"])`."""
+
+    model: Transformer
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    settings: GenerationSettings
+
+    @classmethod
+    def of(cls, content: ModelFolder) -> "Translator":
+        return cls(
+            content.model, content.source_tokenizer, content.target_tokenizer, _settings(dict(content.generation))
+        )
+
+    def translate(self, texts: Sequence[str], **changes: Any) -> list[str]:
+        """The best translation of every text, in order; nothing for a blank one.
+
+        Args:
+            changes: settings that differ from the model's own, such as `beam_size=5`.
+
+        Raises:
+            InputError: a setting is unknown or out of range, or a text is one string instead of a list.
+        """
+        return [options[0].text if options else "" for options in self.translate_n_best(texts, **changes)]
+
+    def translate_n_best(
+        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None, **changes: Any
+    ) -> list[list[Translation]]:
+        """The `n_best` translations of every text, best first; an empty list for a blank text."""
+        if isinstance(texts, str):
+            raise InputError("translate takes a list of texts, and was given one text", fix="write translate([text])")
+        wanted = [index for index, text in enumerate(texts) if text.strip()]
+        sources = self.source_tokenizer.encode_batch([texts[index] for index in wanted])
+        found = generate(self.model, sources, _changed(self.settings, changes), **self._special(), progress=progress)
+        results: list[list[Translation]] = [[] for _ in texts]
+        for index, hypotheses in zip(wanted, found, strict=True):
+            rendered = self.target_tokenizer.decode_batch([list(hypothesis.ids) for hypothesis in hypotheses])
+            results[index] = [
+                Translation(text, hypothesis.score, hypothesis.logprob, hypothesis.finished)
+                for text, hypothesis in zip(rendered, hypotheses, strict=True)
+            ]
+        return results
+
+    def stream(self, texts: Iterable[str], *, batch: int = 64, **changes: Any) -> Iterator[str]:
+        """Translations one by one as they are ready, reading at most `batch` texts ahead."""
+        remaining = iter(texts)
+        while chunk := list(islice(remaining, batch)):
+            yield from self.translate(chunk, **changes)
+
+    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[PairScore]:
+        """The log-probability that the model gives to each target, given its source."""
+        encode, render = self.source_tokenizer.encode_batch, self.target_tokenizer.encode_batch
+        return score_pairs(self.model, encode(list(sources)), render(list(targets)), **self._special())
+
+    def check_lengths(self, texts: Sequence[str], where: Sequence[str], most: int) -> None:
+        """Refuse a text of more than `most` tokens: attention grows with the square of the length, and a model is
+        no good at lengths that it has never seen.
+
+        Raises:
+            InputError: naming the first such text by its place in `where`.
+        """
+        for place, ids in zip(where, self.source_tokenizer.encode_batch(list(texts)), strict=True):
+            if len(ids) > most:
+                raise InputError(
+                    f"the line has {len(ids):,} tokens, and at most {most:,} are translated at once",
+                    where=place,
+                    fix="split it into sentences, or raise --max-source-tokens",
+                )
+
+    def _special(self) -> dict[str, int]:
+        return {
+            "bos": self.target_tokenizer.bos_id,
+            "eos": self.target_tokenizer.eos_id,
+            "pad": self.target_tokenizer.pad_id,
+        }
+
+
+def load(folder: str | Path) -> Translator:
+    """The model in `folder`, or in `folder/best` or `folder/average` of a run.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    return Translator.of(load_folder(find_model(Path(folder))))
+
+
+def find_model(folder: Path) -> Path:
+    """The model folder that `folder` is or, as a run, holds: its average, else its best, else its last."""
+    if (folder / "config.json").exists() or not folder.is_dir():
+        return folder
+    for name in ("average", "best", "last"):
+        if (folder / name / "model.safetensors").exists():
+            return folder / name
+    raise InputError("this folder holds no model", where=str(folder), fix="train one, or name its folder")
+
+
+def _settings(values: dict[str, Any]) -> GenerationSettings:
+    return _changed(GenerationSettings(), values)
+
+
+def _changed(settings: GenerationSettings, changes: dict[str, Any]) -> GenerationSettings:
+    known = set(settings.__dataclass_fields__)
+    if unknown := sorted(set(changes) - known):
+        raise InputError(f"unknown setting {', '.join(unknown)}", fix=f"the settings are {', '.join(sorted(known))}")
+    return replace(settings, **changes)

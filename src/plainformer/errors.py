@@ -1,0 +1,35 @@
+"""The two ways a run can end badly, each said in one line: what, where, what to do."""
+
+
+class PlainformerError(Exception):
+    """An error with a message for the user instead of a traceback.
+
+    Args:
+        what: what is wrong, in one sentence without a full stop.
+        where: the place, as `file:line`, a recipe key or a folder.
+        fix: what the user can do next.
+    """
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str | None = None, fix: str | None = None) -> None:
+        super().__init__(what)
+        self.what, self.where, self.fix = what, where, fix
+
+    def __str__(self) -> str:
+        place = f"{self.where}: " if self.where else ""
+        remedy = f"; {self.fix}" if self.fix else ""
+        # One line, whatever a file name or a library put in.
+        return " ".join(f"{place}{self.what}{remedy}".split())
+
+
+class InputError(PlainformerError):
+    """The usage, the recipe or the data is wrong (exit code 2)."""
+
+    exit_code = 2
+
+
+class WorkError(PlainformerError):
+    """A failure at work: the input was right, the machine or the numbers were not (exit code 1)."""
+
+    exit_code = 1

@@ -1,0 +1,15 @@
+"""How good a model is: scores of its translations, likelihood of the references, and the report of both."""
+
+from plainformer.evaluate.bleu import TOKENIZERS, Scores, check_tokenizer, score_translations
+from plainformer.evaluate.report import Likelihood, Report, versions, write_report
+
+__all__ = [
+    "TOKENIZERS",
+    "Likelihood",
+    "Report",
+    "Scores",
+    "check_tokenizer",
+    "score_translations",
+    "versions",
+    "write_report",
+]

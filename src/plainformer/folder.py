@@ -1,0 +1,183 @@
+"""The model folder: weights, configuration, tokenizers, generation settings and a card, in the Hugging Face layout.
+
+    config.json  model.safetensors  tokenizer.json  [target_tokenizer.json]  generation_config.json  README.md
+
+Nothing in it is executable. Every file is written whole or not at all, so a reader never meets half of one.
+"""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from plainformer.errors import InputError, WorkError
+from plainformer.models.config import TransformerConfig
+from plainformer.models.transformer import Transformer
+from plainformer.text import Tokenizer
+
+MODEL_TYPE = "plainformer-transformer"
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What a folder holds. With a joint vocabulary both tokenizers are the same object.
+
+    generation: the keyword arguments of `decode.GenerationSettings`.
+    about: facts for the card and for `config.json`: languages, data, scores.
+    """
+
+    model: Transformer
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def save_folder(content: ModelFolder, folder: Path) -> None:
+    """Write everything; files that are there are replaced one by one, the weights last.
+
+    Raises:
+        WorkError: the disk refused.
+    """
+    config = {
+        "model_type": MODEL_TYPE,
+        "tokenizer_fingerprints": [content.source_tokenizer.fingerprint, content.target_tokenizer.fingerprint],
+        "about": dict(content.about),
+        **content.model.config.to_dict(),
+    }
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        content.source_tokenizer.save(folder / "tokenizer.json")
+        if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
+            content.target_tokenizer.save(folder / "target_tokenizer.json")
+        _write(folder / "config.json", _json(config))
+        _write(folder / "generation_config.json", _json(dict(content.generation)))
+        _write(folder / "README.md", _card(content, folder.resolve()))
+        save_weights(content.model, folder)
+    except OSError as failure:
+        raise WorkError(f"the model could not be written ({failure.strerror})", where=str(folder)) from failure
+
+
+def save_weights(model: Transformer, folder: Path) -> None:
+    """Replace `model.safetensors` alone. Raises WorkError as `save_folder` does."""
+    path = folder / "model.safetensors"
+    partial = path.with_name(path.name + ".partial")
+    try:
+        save_file(jax.device_get(named_weights(model)), partial, metadata={"format": "np"})
+        os.replace(partial, path)
+    except (OSError, SafetensorError) as failure:
+        partial.unlink(missing_ok=True)
+        raise WorkError(f"the weights could not be written ({failure})", where=str(path)) from failure
+
+
+def load_folder(folder: Path) -> ModelFolder:
+    """Read a model folder.
+
+    Raises:
+        InputError: something is missing, damaged, or does not belong together; the message names it.
+    """
+    shape, about, fingerprints = _read_config(folder)
+    source = Tokenizer.load(folder / "tokenizer.json")
+    second = folder / "target_tokenizer.json"
+    target = Tokenizer.load(second) if second.exists() else source
+    if fingerprints != [source.fingerprint, target.fingerprint]:
+        raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
+    model = _load_weights(shape, folder / "model.safetensors")
+    return ModelFolder(model, source, target, _read_json(folder / "generation_config.json"), about)
+
+
+def read_config(folder: Path) -> tuple[TransformerConfig, dict[str, Any]]:
+    """The shape of a folder's model and the facts about it, without its weights. Raises InputError as `load_folder`."""
+    return _read_config(folder)[:2]
+
+
+def _read_config(folder: Path) -> tuple[TransformerConfig, dict[str, Any], list[str]]:
+    if not folder.is_dir():
+        raise InputError("there is no such model folder", where=str(folder))
+    path = folder / "config.json"
+    values = _read_json(path)
+    if (kind := values.pop("model_type", None)) != MODEL_TYPE:
+        raise InputError(f"model_type is {kind!r}, and only {MODEL_TYPE!r} is known", where=str(path))
+    fingerprints, about = values.pop("tokenizer_fingerprints", []), values.pop("about", {})
+    return TransformerConfig.from_dict(values, where=str(path)), about, fingerprints
+
+
+def named_weights(model: eqx.Module) -> dict[str, jax.Array]:
+    """Every parameter by its path in the model: `encoder.layers.0.self_attention.query.weight`."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def _load_weights(config: TransformerConfig, path: Path) -> Transformer:
+    skeleton = eqx.filter_eval_shape(Transformer, config, key=jax.random.key(0))
+    wanted = {
+        jax.tree_util.keystr(where, simple=True, separator="."): leaf.shape
+        for where, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
+    }
+    try:
+        with safe_open(path, framework="numpy") as file:
+            names = set(file.keys())
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
+            _compare(wanted, found, path)
+            arrays = [jnp.asarray(file.get_tensor(name)) for name in wanted]
+    except FileNotFoundError as missing:
+        raise InputError("there are no weights", where=str(path)) from missing
+    except (SafetensorError, OSError) as damage:
+        raise InputError(f"the weights cannot be read ({damage})", where=str(path)) from damage
+    return jax.tree.unflatten(jax.tree.structure(skeleton), arrays)
+
+
+def _compare(wanted: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], path: Path) -> None:
+    """Raises InputError naming every weight that is missing, unexpected or misshapen, all at once."""
+    wrong = [f"{name} is missing" for name in wanted if name not in found]
+    wrong += [f"{name} is unexpected" for name in sorted(found) if name not in wanted]
+    wrong += [
+        f"{name} has shape {found[name]}, not {shape}"
+        for name, shape in wanted.items()
+        if name in found and found[name] != shape
+    ]
+    if wrong:
+        raise InputError(f"weights and config.json disagree: {', '.join(wrong)}", where=str(path))
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as missing:
+        raise InputError(f"{path.name} is missing", where=str(path.parent)) from missing
+    except (OSError, ValueError) as damage:
+        raise InputError(f"the file cannot be read ({damage})", where=str(path)) from damage
+    if not isinstance(value, dict):
+        raise InputError("the file does not hold a JSON object", where=str(path))
+    return value
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + ".partial")
+    partial.write_text(text, encoding="utf-8")
+    os.replace(partial, path)
+
+
+def _card(content: ModelFolder, folder: Path) -> str:
+    """The model card: what the model is, and how to use it."""
+    config, about = content.model.config, content.about
+    facts = "\n".join(f"- {name}: {value}" for name, value in about.items())
+    return (
+        f"# {about.get('name', 'A translation model')}\n\n"
+        f"An encoder-decoder Transformer with {config.encoder_layers}+{config.decoder_layers} layers, "
+        f"d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads, trained with plainformer.\n\n{facts}\n\n"
+        f'```python\nimport plainformer\n\ntranslator = plainformer.load("{folder.name}")\n'
+        'translator.translate(["…"])\n```\n'
+    )

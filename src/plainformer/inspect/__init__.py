@@ -1,0 +1,1 @@
+"""Looking inside a model: what it is made of."""

@@ -1,0 +1,62 @@
+"""What a model is made of: every part, its shape, its parameters, and how it departs from the paper."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+
+import equinox as eqx
+import jax
+
+from plainformer.models.config import TransformerConfig
+from plainformer.models.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Part:
+    """One parameter array: its path in the model, its shape, how many numbers that is."""
+
+    name: str
+    shape: tuple[int, ...]
+
+    @property
+    def parameters(self) -> int:
+        return math.prod(self.shape)
+
+
+def parts(config: TransformerConfig) -> list[Part]:
+    """Every parameter array of the model that `config` describes, without making it. A tied table stands once."""
+    skeleton = eqx.filter_eval_shape(Transformer, config, key=jax.random.key(0))
+    return [
+        Part(jax.tree_util.keystr(path, simple=True, separator="."), leaf.shape)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
+    ]
+
+
+def grouped(found: list[Part]) -> Iterator[tuple[str, list[Part], int]]:
+    """Parts with equal layers folded: `encoder.layers.0-5.…` once, and how many times it occurs."""
+    groups: dict[tuple[str, tuple[int, ...]], list[Part]] = {}
+    for part in found:
+        pieces = part.name.split(".")
+        name = ".".join("*" if at and pieces[at - 1] == "layers" else piece for at, piece in enumerate(pieces))
+        groups.setdefault((name, part.shape), []).append(part)
+    for (name, _), members in groups.items():
+        if len(members) > 1:
+            name = name.replace("layers.*", f"layers.0-{len(members) - 1}")
+        else:
+            name = members[0].name
+        yield name, members, len(members)
+
+
+def departures(config: TransformerConfig) -> list[str]:
+    """Where a model departs from the paper's base model (Table 3), one line each; empty if nowhere."""
+    paper = TransformerConfig(config.source_vocab, config.target_vocab)
+    skipped = {"source_vocab", "target_vocab", "max_len", "pad_vocab_to", "d_k", "d_v"}
+    lines = [
+        f"{field.name} is {getattr(config, field.name)}; the paper's base model has {getattr(paper, field.name)}"
+        for field in fields(config)
+        if field.name not in skipped and getattr(config, field.name) != getattr(paper, field.name)
+    ]
+    for name, width in (("d_k", config.key_width), ("d_v", config.value_width)):
+        if width * config.heads != config.d_model:
+            lines.append(f"{name} is {width}; the paper has d_model / heads = {config.d_model / config.heads:g}")
+    return lines

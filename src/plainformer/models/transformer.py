@@ -1,0 +1,288 @@
+"""The Transformer of "Attention Is All You Need" (Vaswani et al. 2017), in the paper's order.
+
+    source ids ── embed ──> encoder ──> memory ─┐
+    target ids ── embed ──────────────> decoder ┴──> hidden states ── project ──> logits
+"""
+
+import math
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from plainformer.models.config import TransformerConfig
+from plainformer.nn.attention import MultiHeadAttention
+from plainformer.nn.block import DecoderLayer, EncoderLayer, split_keys
+from plainformer.nn.cache import KeysValues, empty_cache
+from plainformer.nn.dropout import Dropout
+from plainformer.nn.embedding import Embedding
+from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
+from plainformer.nn.linear import Linear
+from plainformer.nn.mask import cache_mask, causal_mask, padding_mask
+from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
+from plainformer.nn.precision import upcast
+from plainformer.nn.position import Learned, Position, Sinusoidal
+from plainformer.nn.residual import PostNorm, PreNorm, Residual
+from plainformer.nn.trace import NO_TRACE, Trace
+from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Mask, PRNGKeyArray, Valid
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The parts that a configuration names
+# ---------------------------------------------------------------------------------------------------------------------
+
+NORMS: dict[str, Callable[[int], Norm]] = {"layer": LayerNorm, "rms": RMSNorm}
+RESIDUALS: dict[str, Callable[[Norm, Dropout], Residual]] = {"post": PostNorm, "pre": PreNorm}
+
+
+def make_attention(config: TransformerConfig, key: PRNGKeyArray) -> MultiHeadAttention:
+    return MultiHeadAttention(
+        config.d_model, config.heads, config.key_width, config.value_width, bias=config.bias, key=key
+    )
+
+
+def make_feed_forward(config: TransformerConfig, key: PRNGKeyArray) -> FeedForward | GatedFeedForward:
+    kind = GatedFeedForward if config.gated else FeedForward
+    return kind(config.d_model, config.d_ff, config.activation, bias=config.bias, key=key)
+
+
+def make_residual(config: TransformerConfig) -> Residual:
+    return RESIDUALS[config.norm_position](NORMS[config.norm](config.d_model), Dropout(config.dropout))
+
+
+def make_final_norm(config: TransformerConfig) -> Norm | None:
+    """A pre-norm stack leaves its stream unnormalised and ends with one more norm; a post-norm one needs none."""
+    return NORMS[config.norm](config.d_model) if config.norm_position == "pre" else None
+
+
+def make_position(config: TransformerConfig, key: PRNGKeyArray) -> Position:
+    if config.position == "learned":
+        return Learned(config.max_len, config.d_model, key=key)
+    return Sinusoidal(config.d_model, config.sinusoidal_order)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# 3.1  Encoder and decoder stacks
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class Encoder(eqx.Module):
+    """N identical layers, each of self-attention and feed-forward."""
+
+    layers: tuple[EncoderLayer, ...]
+    norm: Norm | None
+
+    def __init__(self, config: TransformerConfig, *, key: PRNGKeyArray) -> None:
+        self.layers = tuple(
+            EncoderLayer(
+                self_attention=make_attention(config, attention_key),
+                feed_forward=make_feed_forward(config, feed_forward_key),
+                residuals=(make_residual(config), make_residual(config)),
+            )
+            for attention_key, feed_forward_key in (
+                jax.random.split(layer_key) for layer_key in jax.random.split(key, config.encoder_layers)
+            )
+        )
+        self.norm = make_final_norm(config)
+
+    def __call__(
+        self, x: Hidden, mask: Mask | None, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
+    ) -> Hidden:
+        for index, (layer, layer_key) in enumerate(zip(self.layers, split_keys(key, len(self.layers)), strict=True)):
+            with jax.named_scope(f"layer_{index}"):
+                x = layer(x, mask, key=layer_key, trace=trace.scope(index))
+        return x if self.norm is None else self.norm(x)
+
+
+class Decoder(eqx.Module):
+    """N identical layers, each of masked self-attention, attention over the memory, and feed-forward."""
+
+    layers: tuple[DecoderLayer, ...]
+    norm: Norm | None
+
+    def __init__(self, config: TransformerConfig, *, key: PRNGKeyArray) -> None:
+        self.layers = tuple(
+            DecoderLayer(
+                self_attention=make_attention(config, self_key),
+                cross_attention=make_attention(config, cross_key),
+                feed_forward=make_feed_forward(config, feed_forward_key),
+                residuals=(make_residual(config), make_residual(config), make_residual(config)),
+            )
+            for self_key, cross_key, feed_forward_key in (
+                jax.random.split(layer_key, 3) for layer_key in jax.random.split(key, config.decoder_layers)
+            )
+        )
+        self.norm = make_final_norm(config)
+
+    def __call__(
+        self,
+        x: Hidden,
+        mask: Mask | None,
+        memory: Float[Array, "batch source d_model"],
+        memory_mask: Mask | None,
+        *,
+        key: PRNGKeyArray | None = None,
+        trace: Trace = NO_TRACE,
+    ) -> Hidden:
+        for index, (layer, layer_key) in enumerate(zip(self.layers, split_keys(key, len(self.layers)), strict=True)):
+            with jax.named_scope(f"layer_{index}"):
+                x = layer(x, mask, memory, memory_mask, key=layer_key, trace=trace.scope(index))
+        return x if self.norm is None else self.norm(x)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The whole model
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class DecoderState(eqx.Module):
+    """What decoding carries from one token to the next. Every leaf has the batch as its first axis.
+
+    position: tokens consumed so far, the same number in every row, since all rows step together.
+    caches: self-attention's keys and values of each layer, `max_len` positions long.
+    memory: cross-attention's keys and values of each layer, computed once.
+    memory_valid: True on the source's real tokens.
+    """
+
+    position: Int[Array, " batch"]
+    caches: tuple[KeysValues, ...]
+    memory: tuple[KeysValues, ...]
+    memory_valid: Valid
+
+
+class Transformer(eqx.Module):
+    """The encoder-decoder. `encode` and `decode` are its two verbs; `step` is `decode` for one more token.
+
+    Where a table is tied (section 3.4), the field that would repeat it is None: `target_embedding` None means the
+    source's is used, `output` None means that the target embedding's table is the output projection.
+    """
+
+    source_embedding: Embedding
+    target_embedding: Embedding | None
+    position: Position
+    encoder: Encoder
+    decoder: Decoder
+    output: Linear | None
+    dropout: Dropout
+    config: TransformerConfig = eqx.field(static=True)
+
+    def __init__(self, config: TransformerConfig, *, key: PRNGKeyArray) -> None:
+        source, target, position, encoder, decoder, output = jax.random.split(key, 6)
+        source_rows, target_rows = config.rows(config.source_vocab), config.rows(config.target_vocab)
+        shares_embedding = config.tie in ("three-way", "source-target")
+        shares_output = config.tie in ("three-way", "target-output")
+        scaled = config.scale_embeddings
+        self.source_embedding = Embedding(source_rows, config.d_model, scaled=scaled, key=source)
+        self.target_embedding = (
+            None if shares_embedding else Embedding(target_rows, config.d_model, scaled=scaled, key=target)
+        )
+        self.position = make_position(config, position)
+        self.encoder = Encoder(config, key=encoder)
+        self.decoder = Decoder(config, key=decoder)
+        self.output = None if shares_output else Linear(config.d_model, target_rows, bias=False, key=output)
+        self.dropout = Dropout(config.dropout)
+        self.config = config
+
+    def encode(
+        self, source: Ids, source_valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
+    ) -> Hidden:
+        """Source ids (batch, source) to memory (batch, source, d_model). With a `key`, dropout is on."""
+        embedding_key, stack_key = split_keys(key, 2)
+        x = self._embed(self.source_embedding, source, embedding_key)
+        return self.encoder(x, padding_mask(source_valid), key=stack_key, trace=trace.scope("encoder"))
+
+    def decode(
+        self,
+        target: Ids,
+        memory: Float[Array, "batch source d_model"],
+        source_valid: Bool[Array, "batch source"],
+        *,
+        key: PRNGKeyArray | None = None,
+        trace: Trace = NO_TRACE,
+    ) -> Hidden:
+        """Target ids so far (batch, target), beginning of sentence first, to hidden states (batch, target, d_model).
+
+        Position t sees target tokens 0 … t and predicts token t + 1. Padding stands at the end of a sentence, where
+        the causal mask already hides it from every real position.
+        """
+        embedding_key, stack_key = split_keys(key, 2)
+        x = self._embed(self._target_embedding, target, embedding_key)
+        mask, memory_mask = causal_mask(target.shape[1]), padding_mask(source_valid)
+        return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace.scope("decoder"))
+
+    def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
+        """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
+        logits = upcast(hidden @ self.output_weight)
+        real = jnp.arange(logits.shape[-1]) < self.config.target_vocab
+        return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -jnp.inf)
+
+    def __call__(
+        self,
+        source: Ids,
+        source_valid: Valid,
+        target: Int[Array, "batch target"],
+        *,
+        key: PRNGKeyArray | None = None,
+        trace: Trace = NO_TRACE,
+    ) -> Logits:
+        """Logits (batch, target, vocab) of every next target token."""
+        encoder_key, decoder_key = split_keys(key, 2)
+        memory = self.encode(source, source_valid, key=encoder_key, trace=trace)
+        return self.project(self.decode(target, memory, source_valid, key=decoder_key, trace=trace))
+
+    # --- one token at a time -------------------------------------------------------------------------------------
+
+    def start(
+        self, memory: Float[Array, "batch source d_model"], source_valid: Bool[Array, "batch source"], max_len: int
+    ) -> DecoderState:
+        """The state before the first target token, with room for `max_len` of them."""
+        config, batch = self.config, memory.shape[0]
+        return DecoderState(
+            position=jnp.zeros(batch, jnp.int32),
+            caches=tuple(
+                empty_cache(batch, config.heads, max_len, config.key_width, config.value_width, memory.dtype)
+                for _ in self.decoder.layers
+            ),
+            memory=tuple(layer.cross_attention.keys_values(memory) for layer in self.decoder.layers),
+            memory_valid=source_valid,
+        )
+
+    def step(
+        self, ids: Int[Array, " batch"], state: DecoderState
+    ) -> tuple[Float[Array, "batch vocab"], DecoderState]:
+        """Consume one target token per row: the logits (batch, vocab) of the next one, and the state after it."""
+        position = state.position[0]
+        x = self._embed(self._target_embedding, ids[:, None], None, start=position)
+        mask = cache_mask(position, state.caches[0].keys.shape[2])
+        memory_mask = padding_mask(state.memory_valid)
+        caches: list[KeysValues] = []
+        for layer, cache, memory in zip(self.decoder.layers, state.caches, state.memory, strict=True):
+            x, cache = layer.step(x, cache, position, mask, memory, memory_mask)
+            caches.append(cache)
+        x = x if self.decoder.norm is None else self.decoder.norm(x)
+        after = DecoderState(state.position + 1, tuple(caches), state.memory, state.memory_valid)
+        return self.project(x[:, 0]), after
+
+    # --- embeddings ----------------------------------------------------------------------------------------------
+
+    @property
+    def output_weight(self) -> Float[Array, "d_model vocab"]:
+        """The output projection, which may be an embedding's table."""
+        return self._target_embedding.table.T if self.output is None else self.output.weight
+
+    @property
+    def _target_embedding(self) -> Embedding:
+        return self.source_embedding if self.target_embedding is None else self.target_embedding
+
+    def _embed(
+        self, embedding: Embedding, ids: Ids, key: PRNGKeyArray | None, start: Int[Array, ""] | int = 0
+    ) -> Hidden:
+        """Token embeddings plus positions, with dropout on the sum (section 5.4)."""
+        x = embedding(ids)
+        positions = self.position(start + jnp.arange(ids.shape[1])).astype(x.dtype)
+        return self.dropout(x + positions[None], key)
+
+
+def count_parameters(model: eqx.Module) -> int:
+    """Trained numbers of a model; a tied table counts once."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)))

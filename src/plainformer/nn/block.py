@@ -1,0 +1,82 @@
+"""One layer of the encoder and one of the decoder (section 3.1, figure 1)."""
+
+import equinox as eqx
+import jax
+
+from plainformer.nn.attention import MultiHeadAttention
+from plainformer.nn.cache import KeysValues, write
+from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
+from plainformer.nn.residual import Residual
+from plainformer.nn.trace import NO_TRACE, Trace
+from plainformer.shapes import Array, Float, Hidden, Int, Mask, PRNGKeyArray
+
+
+def split_keys(key: PRNGKeyArray | None, count: int) -> list[PRNGKeyArray | None]:
+    """`count` keys from one, or as many Nones where there is no randomness."""
+    return [None] * count if key is None else list(jax.random.split(key, count))
+
+
+class EncoderLayer(eqx.Module):
+    """Self-attention, then feed-forward, each joined to the residual stream."""
+
+    self_attention: MultiHeadAttention
+    feed_forward: FeedForward | GatedFeedForward
+    residuals: tuple[Residual, Residual]
+
+    def __call__(
+        self, x: Hidden, mask: Mask | None, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
+    ) -> Hidden:
+        first, second = split_keys(key, 2)
+        look = trace.scope("self_attention")
+        x = self.residuals[0](x, lambda x: self.self_attention(x, x, mask, trace=look), first)
+        x = self.residuals[1](x, self.feed_forward, second)
+        trace.record("output", x)
+        return x
+
+
+class DecoderLayer(eqx.Module):
+    """Masked self-attention, attention over the encoder's `memory`, then feed-forward."""
+
+    self_attention: MultiHeadAttention
+    cross_attention: MultiHeadAttention
+    feed_forward: FeedForward | GatedFeedForward
+    residuals: tuple[Residual, Residual, Residual]
+
+    def __call__(
+        self,
+        x: Hidden,
+        mask: Mask | None,
+        memory: Float[Array, "batch source d_model"],
+        memory_mask: Mask | None,
+        *,
+        key: PRNGKeyArray | None = None,
+        trace: Trace = NO_TRACE,
+    ) -> Hidden:
+        first, second, third = split_keys(key, 3)
+        look, cross = trace.scope("self_attention"), trace.scope("cross_attention")
+        x = self.residuals[0](x, lambda x: self.self_attention(x, x, mask, trace=look), first)
+        x = self.residuals[1](x, lambda x: self.cross_attention(x, memory, memory_mask, trace=cross), second)
+        x = self.residuals[2](x, self.feed_forward, third)
+        trace.record("output", x)
+        return x
+
+    def step(
+        self,
+        x: Float[Array, "batch 1 d_model"],
+        cache: KeysValues,
+        position: Int[Array, ""],
+        mask: Mask,
+        memory: KeysValues,
+        memory_mask: Mask,
+    ) -> tuple[Float[Array, "batch 1 d_model"], KeysValues]:
+        """The same layer for one new position: what it looks at comes from `cache`, which it extends."""
+
+        def look_back(x: Hidden) -> Hidden:
+            nonlocal cache
+            cache = write(cache, self.self_attention.keys_values(x), position)
+            return self.self_attention.attend(x, cache, mask)
+
+        x = self.residuals[0](x, look_back, None)
+        x = self.residuals[1](x, lambda x: self.cross_attention.attend(x, memory, memory_mask), None)
+        x = self.residuals[2](x, self.feed_forward, None)
+        return x, cache

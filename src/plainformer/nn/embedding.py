@@ -1,0 +1,28 @@
+"""Token embeddings, and the output projection that may share their table (section 3.4)."""
+
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from plainformer.shapes import Array, Float, Int, PRNGKeyArray
+
+
+class Embedding(eqx.Module):
+    """A table with one row per token; rows start as N(0, 1/d_model).
+
+    With `scaled`, a looked-up row is multiplied by √d_model (section 3.4), so that it starts with unit variance beside
+    positions of the same size, while the same table used as output projection gives logits of unit variance.
+    """
+
+    table: Float[Array, "vocab d_model"]
+    scaled: bool = eqx.field(static=True)
+
+    def __init__(self, vocab: int, d_model: int, *, scaled: bool = True, key: PRNGKeyArray) -> None:
+        self.table = jax.random.normal(key, (vocab, d_model)) / math.sqrt(d_model)
+        self.scaled = scaled
+
+    def __call__(self, ids: Int[Array, "*axes"]) -> Float[Array, "*axes d_model"]:
+        rows = jnp.take(self.table, ids, axis=0)
+        return rows * math.sqrt(self.table.shape[1]) if self.scaled else rows

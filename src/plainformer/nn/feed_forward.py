@@ -1,0 +1,59 @@
+"""Position-wise feed-forward networks (section 3.3)."""
+
+from collections.abc import Callable
+from typing import Literal
+
+import equinox as eqx
+import jax
+
+from plainformer.nn.linear import Linear
+from plainformer.shapes import Array, Hidden, PRNGKeyArray
+
+ActivationName = Literal["relu", "gelu", "gelu_tanh", "silu"]
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": jax.nn.relu,
+    "gelu": lambda x: jax.nn.gelu(x, approximate=False),  # x Φ(x), Hendrycks & Gimpel 2016
+    "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),  # its tanh form, as GPT-2 has it
+    "silu": jax.nn.silu,
+}
+
+
+class FeedForward(eqx.Module):
+    """FFN(x) = activation(x W_1 + b_1) W_2 + b_2  (equation 2, where the activation is ReLU)."""
+
+    inner: Linear
+    outer: Linear
+    activation: ActivationName = eqx.field(static=True)
+
+    def __init__(
+        self, d_model: int, d_ff: int, activation: ActivationName = "relu", *, bias: bool = True, key: PRNGKeyArray
+    ) -> None:
+        first, second = jax.random.split(key)
+        self.inner = Linear(d_model, d_ff, bias=bias, key=first)
+        self.outer = Linear(d_ff, d_model, bias=bias, key=second)
+        self.activation = activation
+
+    def __call__(self, x: Hidden) -> Hidden:
+        return self.outer(ACTIVATIONS[self.activation](self.inner(x)))
+
+
+class GatedFeedForward(eqx.Module):
+    """FFN(x) = (activation(x W_gate) ∘ x W_inner) W_outer  (Shazeer 2020: ReGLU, GEGLU, SwiGLU by activation)."""
+
+    gate: Linear
+    inner: Linear
+    outer: Linear
+    activation: ActivationName = eqx.field(static=True)
+
+    def __init__(
+        self, d_model: int, d_ff: int, activation: ActivationName = "silu", *, bias: bool = True, key: PRNGKeyArray
+    ) -> None:
+        first, second, third = jax.random.split(key, 3)
+        self.gate = Linear(d_model, d_ff, bias=bias, key=first)
+        self.inner = Linear(d_model, d_ff, bias=bias, key=second)
+        self.outer = Linear(d_ff, d_model, bias=bias, key=third)
+        self.activation = activation
+
+    def __call__(self, x: Hidden) -> Hidden:
+        return self.outer(ACTIVATIONS[self.activation](self.gate(x)) * self.inner(x))

@@ -1,0 +1,28 @@
+"""Who may attend to whom: boolean, True = may attend, broadcastable to (batch, heads, query, key).
+
+    padding (keys)      causal
+    1 1 1 0             1 0 0 0
+    1 1 1 0             1 1 0 0
+    1 1 1 0             1 1 1 0
+    1 1 1 0             1 1 1 1
+"""
+
+import jax.numpy as jnp
+
+from plainformer.shapes import Array, Bool, Int, Mask, Valid
+
+
+def padding_mask(valid: Valid) -> Mask:
+    """Every query may look at the real keys. `valid` is True on real tokens."""
+    return valid[:, None, None, :]
+
+
+def causal_mask(seq: int) -> Mask:
+    """Position i may look at positions 0 … i (section 3.2.3): the future is hidden."""
+    at = jnp.arange(seq)
+    return (at[None, :] <= at[:, None])[None, None, :, :]
+
+
+def cache_mask(position: Int[Array, ""], max_len: int) -> Bool[Array, "1 1 1 key"]:
+    """The one query at `position` may look at the cached keys 0 … position."""
+    return (jnp.arange(max_len) <= position)[None, None, None, :]

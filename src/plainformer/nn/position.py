@@ -1,0 +1,57 @@
+"""Where a token stands: sinusoidal encodings (section 3.5) and learned ones."""
+
+import math
+from typing import Literal
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from plainformer.shapes import Array, Float, Int, PRNGKeyArray
+
+SinusoidalOrder = Literal["interleaved", "half"]
+
+
+class Sinusoidal(eqx.Module):
+    """PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos(the same); no parameters, any length.
+
+    `order` says where they stand: `interleaved` is the paper's (sine on even, cosine on odd indices), `half` puts all
+    sines before all cosines, as Marian's checkpoints have it.
+    """
+
+    d_model: int = eqx.field(static=True)
+    order: SinusoidalOrder = eqx.field(static=True, default="interleaved")
+
+    def __call__(self, positions: Int[Array, " seq"]) -> Float[Array, "seq d_model"]:
+        pairs = -(-self.d_model // 2)  # an odd width ends with a sine
+        exponents = 2.0 * jnp.arange(pairs, dtype=jnp.float32) / self.d_model
+        # 10000^(-2i/d) as an exponential.
+        angles = positions.astype(jnp.float32)[:, None] * jnp.exp(-math.log(10000.0) * exponents)[None, :]
+        sine, cosine = jnp.sin(angles), jnp.cos(angles)
+        if self.order == "half":
+            return jnp.concatenate([sine, cosine], axis=-1)[:, : self.d_model]
+        return jnp.stack([sine, cosine], axis=-1).reshape(len(positions), -1)[:, : self.d_model]
+
+
+class Learned(eqx.Module):
+    """One trained row per position, starting as N(0, 0.02²); `max_len` is the longest sequence."""
+
+    table: Float[Array, "max_len d_model"]
+
+    def __init__(self, max_len: int, d_model: int, *, key: PRNGKeyArray) -> None:
+        self.table = 0.02 * jax.random.normal(key, (max_len, d_model))
+
+    def __call__(self, positions: Int[Array, " seq"]) -> Float[Array, "seq d_model"]:
+        return jnp.take(self.table, positions, axis=0)
+
+
+Position = Sinusoidal | Learned
+
+
+def half_from_interleaved(d_model: int) -> list[int]:
+    """The permutation p with `half[:, j] = interleaved[:, p[j]]`: how to reorder features between the two orders.
+
+    A model's weights that read or write the residual stream, reordered by `p` along `d_model`, give the same function
+    with the other order of positions.
+    """
+    return [*range(0, d_model, 2), *range(1, d_model, 2)]

@@ -1,0 +1,34 @@
+"""How a sublayer joins the residual stream: the paper's post-norm (section 5.4), or pre-norm."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+
+from plainformer.nn.dropout import Dropout
+from plainformer.nn.norm import Norm
+from plainformer.shapes import Hidden, PRNGKeyArray
+
+Sublayer = Callable[[Hidden], Hidden]
+
+
+class PostNorm(eqx.Module):
+    """LayerNorm(x + Dropout(Sublayer(x))): the paper."""
+
+    norm: Norm
+    dropout: Dropout
+
+    def __call__(self, x: Hidden, sublayer: Sublayer, key: PRNGKeyArray | None) -> Hidden:
+        return self.norm(x + self.dropout(sublayer(x), key))
+
+
+class PreNorm(eqx.Module):
+    """x + Dropout(Sublayer(LayerNorm(x))); the stack then ends with a norm of its own (Xiong et al. 2020)."""
+
+    norm: Norm
+    dropout: Dropout
+
+    def __call__(self, x: Hidden, sublayer: Sublayer, key: PRNGKeyArray | None) -> Hidden:
+        return x + self.dropout(sublayer(self.norm(x)), key)
+
+
+Residual = PostNorm | PreNorm

@@ -1,0 +1,159 @@
+"""LOGITS -> LOSS: cross-entropy with label smoothing (section 5.4; Szegedy et al. 2016, section 7)."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from plainformer.nn.precision import upcast
+from plainformer.shapes import Array, Bool, Float, Int, PRNGKeyArray, Scalar
+
+CHUNK = 512  # tokens whose logits exist at once in `fused_cross_entropy`
+
+
+class LossSums(NamedTuple):
+    """Sums over real target tokens, in nats. Divide by `tokens` (of the whole global batch) for the means.
+
+    loss: the smoothed cross-entropy that training minimises.
+    nll: the plain negative log-likelihood of the target, the figure to compare.
+    correct: tokens to which no other token is preferred.
+    """
+
+    loss: Scalar
+    nll: Scalar
+    correct: Scalar
+    tokens: Scalar
+
+
+def cross_entropy(
+    logits: Float[Array, "tokens vocab"],
+    targets: Int[Array, " tokens"],
+    valid: Bool[Array, " tokens"],
+    *,
+    smoothing: float = 0.0,
+    vocab: int | None = None,
+) -> LossSums:
+    """The definition: -Σ_v q(v) log p(v), with q = (1 - ε) on the target plus ε/V on each of the V real tokens.
+
+    Args:
+        smoothing: ε; at 0 the loss is the negative log-likelihood.
+        vocab: V, the number of real tokens; columns from there on are padding and hold -inf.
+    """
+    vocab = vocab or logits.shape[-1]
+    log_p = jax.nn.log_softmax(upcast(logits), axis=-1)[:, :vocab]
+    nll = -jnp.take_along_axis(log_p, targets[:, None], axis=-1)[:, 0]
+    loss = (1.0 - smoothing) * nll - smoothing * log_p.mean(axis=-1)
+    correct = -nll >= log_p.max(axis=-1)
+    terms = (loss, nll, correct.astype(loss.dtype), jnp.ones_like(loss))
+    return LossSums(*(jnp.where(valid, term, 0.0).sum() for term in terms))
+
+
+def fused_cross_entropy(
+    hidden: Float[Array, "tokens d_model"],
+    weight: Float[Array, "d_model rows"],
+    targets: Int[Array, " tokens"],
+    valid: Bool[Array, " tokens"],
+    *,
+    smoothing: float = 0.0,
+    vocab: int | None = None,
+) -> LossSums:
+    """The fast twin: `cross_entropy(hidden @ weight, …)` without ever holding all logits.
+
+    Logits of a chunk of tokens are made, used and forgotten while they are in cache; the gradient is computed in the
+    same visit, when the softmax is at hand, so that the backward pass only scales it. Gradients flow from `loss` alone.
+    """
+    vocab = vocab or weight.shape[1]
+    return LossSums(*_fused(smoothing, vocab, hidden, weight, targets, valid))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def _fused(smoothing, vocab, hidden, weight, targets, valid):
+    sums, _ = jax.lax.scan(
+        lambda sums, chunk: (_add(sums, _chunk_terms(smoothing, vocab, weight, *chunk)[0]), None),
+        _zeros(),
+        _chunks(hidden, targets, valid),
+    )
+    return sums
+
+
+def _fused_forward(smoothing, vocab, hidden, weight, targets, valid):
+    def visit(carry, chunk):
+        sums, d_weight = carry
+        terms, (logits, log_total) = _chunk_terms(smoothing, vocab, weight, *chunk)
+        h, target, real = chunk
+        at = jnp.arange(logits.shape[1])[None, :]
+        probability = jnp.exp(logits - log_total[:, None])
+        wanted = jnp.where(at == target[:, None], 1.0 - smoothing, 0.0) + jnp.where(at < vocab, smoothing / vocab, 0.0)
+        d_logits = jnp.where(real[:, None], probability - wanted, 0.0).astype(h.dtype)
+        return (_add(sums, terms), d_weight + h.T @ d_logits), d_logits @ weight.T
+
+    carry = _zeros(), jnp.zeros_like(weight)
+    (sums, d_weight), d_hidden = jax.lax.scan(visit, carry, _chunks(hidden, targets, valid))
+    return sums, (d_hidden.reshape(-1, hidden.shape[1])[: len(hidden)], d_weight)
+
+
+def _fused_backward(smoothing, vocab, saved, d_sums):
+    d_hidden, d_weight = saved
+    d_loss = d_sums[0]
+    return d_hidden * d_loss.astype(d_hidden.dtype), d_weight * d_loss.astype(d_weight.dtype), None, None
+
+
+_fused.defvjp(_fused_forward, _fused_backward)
+
+
+def _chunk_terms(smoothing, vocab, weight, hidden, targets, valid):
+    """The four sums of one chunk, with its logits and their log-sum-exp."""
+    logits = upcast(hidden @ weight)
+    if vocab < weight.shape[1]:
+        logits = jnp.where((jnp.arange(weight.shape[1]) < vocab)[None, :], logits, -jnp.inf)
+    peak = logits.max(axis=-1)
+    log_total = peak + jnp.log(jnp.exp(logits - peak[:, None]).sum(axis=-1))
+    target_logit = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
+    # The mean logit needs no pass over the logits: it is the product with the mean column.
+    mean_logit = upcast(hidden @ weight[:, :vocab].mean(axis=1))
+    nll = log_total - target_logit
+    loss = (1.0 - smoothing) * nll + smoothing * (log_total - mean_logit)
+    terms = (loss, nll, (target_logit >= peak).astype(loss.dtype), jnp.ones_like(loss))
+    return tuple(jnp.where(valid, term, 0.0).sum() for term in terms), (logits, log_total)
+
+
+def _chunks(hidden, targets, valid):
+    """The token axis cut into chunks, the last one filled up with tokens that do not count."""
+    size = min(CHUNK, len(hidden))
+    count = -(-len(hidden) // size)
+    fill = count * size - len(hidden)
+    padded = (
+        jnp.pad(hidden, ((0, fill), (0, 0))),
+        jnp.pad(targets, (0, fill)),
+        jnp.pad(valid, (0, fill)),
+    )
+    return tuple(x.reshape(count, size, *x.shape[1:]) for x in padded)
+
+
+def _zeros():
+    return (jnp.zeros(()),) * 4
+
+
+def _add(sums, terms):
+    return tuple(a + b for a, b in zip(sums, terms, strict=True))
+
+
+class TranslationObjective(NamedTuple):
+    """The loss of an encoder-decoder on a batch of pairs: every target token predicted from those before it."""
+
+    smoothing: float
+
+    def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums:
+        """`model` is a `models.Transformer`, `batch` a `data.loader.Batch`; without a key, dropout is off."""
+        encoder_key, decoder_key = (None, None) if key is None else jax.random.split(key)
+        memory = model.encode(batch.source, batch.source_valid, key=encoder_key)
+        hidden = model.decode(batch.target_in, memory, batch.source_valid, key=decoder_key)
+        return fused_cross_entropy(
+            hidden.reshape(-1, hidden.shape[-1]),
+            model.output_weight,
+            batch.target_out.reshape(-1),
+            batch.target_valid.reshape(-1),
+            smoothing=self.smoothing,
+            vocab=model.config.target_vocab,
+        )

@@ -1,0 +1,1 @@
+"""A recipe carried out: from text to a measured model."""

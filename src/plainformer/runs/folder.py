@@ -1,0 +1,111 @@
+"""The folder of a run: made ready, checked before it is resumed, and the model folders inside it."""
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+
+from plainformer.errors import InputError, WorkError
+from plainformer.folder import ModelFolder, save_folder, save_weights
+from plainformer.models.transformer import Transformer
+from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
+from plainformer.runs.text import Say, Text, Tokenizers, learn_tokenizers
+
+# What a run writes, and so what --overwrite may take away.
+RUN_FILES = (
+    *("recipe.toml", "data.json", "metrics.jsonl", "evaluation.json", "tokenizer.json", "tokenizer_config.json"),
+    *("target_tokenizer.json", "target_tokenizer_config.json"),
+    *("checkpoints", "best", "last", "average", "tensorboard"),
+)
+
+
+def open_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool, say: Say) -> bool:
+    """Make the run's folder ready; returns whether there is a run to resume."""
+    exists = (folder / "recipe.toml").exists()
+    if exists and resume:
+        changed = resume_conflicts(load_recipe(folder / "recipe.toml"), recipe)
+        if changed:
+            raise InputError(
+                f"the recipe changed since this run began: {', '.join(changed)}",
+                where=str(folder),
+                fix="resume with the old values, or start another run",
+            )
+        return True
+    if exists and not overwrite:
+        raise InputError(
+            "a run is in this folder already", where=str(folder), fix="add --resume to go on, or --overwrite"
+        )
+    if not exists and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("this is not a run's folder, and it is not empty", where=str(folder), fix="name another")
+    if resume:
+        say(f"there is no run in {folder} yet: starting it")
+    try:
+        for name in RUN_FILES:
+            path = folder / name
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise WorkError(f"the run's folder cannot be made ({failure.strerror})", where=str(folder)) from failure
+    return False
+
+
+def run_tokenizers(recipe: Recipe, text: Text, folder: Path, *, resume: bool, say: Say) -> Tokenizers:
+    """The run's tokenizers: learnt from the training text, or, on resuming, those it began with, checked."""
+    if resume and (folder / "data.json").exists():
+        tokenizers = Tokenizers.load(folder)
+        _check_unchanged(json.loads((folder / "data.json").read_text()), text, tokenizers, folder)
+        return tokenizers
+    tokenizers = learn_tokenizers(recipe, text.train)
+    size = tokenizers.source.vocab_size
+    second = "" if recipe.tokenizer.joint else f" and {tokenizers.target.vocab_size:,}"
+    say(f"tokenizer: {recipe.tokenizer.kind}, {size:,}{second} tokens")
+    facts = {**text.fingerprints(), "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
+    try:
+        tokenizers.save(folder)
+        save_recipe(recipe, folder / "recipe.toml")
+        # Last, since its being there says that the others are.
+        partial = folder / "data.json.partial"
+        partial.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
+        os.replace(partial, folder / "data.json")
+    except OSError as failure:
+        raise WorkError(f"the run's folder cannot be written ({failure.strerror})", where=str(folder)) from failure
+    return tokenizers
+
+
+def _check_unchanged(before: Mapping[str, Any], text: Text, tokenizers: Tokenizers, folder: Path) -> None:
+    now = {**text.fingerprints(), "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
+    names = {"train": "the training data", "dev": "the dev data", "tokenizer": "the tokenizer"}
+    if changed := [name for key, name in names.items() if before.get(key) != now[key]]:
+        raise InputError(
+            f"{' and '.join(changed)} changed since this run began",
+            where=str(folder),
+            fix="put the old one back, or start another run",
+        )
+
+
+def keep_model(model: eqx.Module, folder: Path, recipe: Recipe, tokenizers: Tokenizers) -> None:
+    """Save `model` as a model folder; where there is one already, only its weights are replaced."""
+    assert isinstance(model, Transformer)
+    if (folder / "model.safetensors").exists():
+        save_weights(model, folder)
+        return
+    about = {
+        "name": recipe.name,
+        "description": recipe.description,
+        "languages": f"{recipe.data.source} to {recipe.data.target}",
+        "data": recipe.data.embedded or recipe.data.train,
+    }
+    save_folder(
+        ModelFolder(model, tokenizers.source, tokenizers.target, generation_of(recipe), about), folder
+    )
+
+
+def generation_of(recipe: Recipe) -> dict[str, Any]:
+    return recipe.decode.model_dump(exclude={"batch_size"})

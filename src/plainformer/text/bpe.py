@@ -1,0 +1,95 @@
+"""Byte-pair encoding (Sennrich, Haddow and Birch 2016), on characters, with bytes for the rare ones.
+
+The most frequent pair of neighbouring tokens inside a piece becomes a token, again and again until the vocabulary is
+full. A character outside the alphabet is spelt in UTF-8 bytes, so with `byte_fallback` no text is unknown.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+
+import tokenizers
+from tokenizers.decoders import ByteFallback, Fuse, Sequence as Chain
+from tokenizers.models import BPE
+from tokenizers.trainers import BpeTrainer
+
+from plainformer.errors import InputError
+from plainformer.text.character import count_characters, number, ranked_characters, reserved_tokens, too_small
+from plainformer.text.pieces import corpus, cut, drop_leading_space, lead_with_space
+from plainformer.text.tokenizer import SpecialTokens, Tokenizer
+
+
+def train_bpe(
+    texts: Iterable[str],
+    vocab_size: int,
+    *,
+    special: SpecialTokens = SpecialTokens(),
+    byte_fallback: bool = True,
+    min_frequency: int = 2,
+    character_coverage: float = 0.9999,
+) -> Tokenizer:
+    """Learn a byte-pair encoding. The same texts give the same tokenizer, byte for byte.
+
+    Args:
+        texts: sentences or documents; for a joint vocabulary, those of both languages.
+        vocab_size: the largest number of tokens, special tokens, bytes and characters included. Little text may yield
+            fewer.
+        special: the special tokens; they take the first ids.
+        byte_fallback: spell a character outside the alphabet in bytes (256 tokens) instead of making it `unk`.
+        min_frequency: a pair seen less often is not merged.
+        character_coverage: the share of the text, in (0, 1], whose characters get a token of their own.
+
+    Returns:
+        A tokenizer whose ids are: special tokens, bytes if any, characters by code point, merges in the order learnt.
+
+    Raises:
+        InputError: no text, text that is not Unicode, or a `vocab_size` that cannot hold the characters.
+    """
+    if not 0 < character_coverage <= 1:
+        raise InputError(f"character_coverage is {character_coverage}", fix="choose a share above 0 and at most 1")
+    texts = corpus(texts)
+    reserved = reserved_tokens(special, byte_fallback=byte_fallback)
+    counts = count_characters(texts)
+    counts[" "] += len(texts)  # the one put before each text
+    alphabet = sorted({" ", *ranked_characters(counts, coverage=character_coverage)})
+    least = len(reserved) + len(alphabet)
+    if vocab_size < least:
+        raise too_small(vocab_size, at_least=least, holds=f"{len(reserved)} reserved and {len(alphabet)} characters")
+
+    learnt, merges = _learn_merges(texts, alphabet, vocab_size - len(reserved), min_frequency)
+    backend = tokenizers.Tokenizer(
+        BPE(
+            vocab=number([*reserved, *learnt]),
+            merges=merges,
+            unk_token=special.unk,
+            byte_fallback=byte_fallback,
+            fuse_unk=False,
+        )
+    )
+    backend.normalizer = lead_with_space()
+    backend.pre_tokenizer = cut()
+    backend.decoder = Chain([ByteFallback(), Fuse(), drop_leading_space()])
+    return Tokenizer(backend, special)
+
+
+def _learn_merges(
+    texts: list[str], alphabet: list[str], size: int, min_frequency: int
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """The learnt tokens (the alphabet first, `size` at most) and the merges, both in order."""
+    learner = tokenizers.Tokenizer(BPE())
+    learner.pre_tokenizer = cut()
+    trainer = BpeTrainer(vocab_size=size, min_frequency=min_frequency, show_progress=False)
+    learner.train_from_iterator(_spans_within(alphabet, texts), trainer)
+    model = json.loads(learner.to_str())["model"]
+    return sorted(model["vocab"], key=model["vocab"].__getitem__), [(left, right) for left, right in model["merges"]]
+
+
+def _spans_within(alphabet: list[str], texts: list[str]) -> Iterator[str]:
+    """The texts, each after a space, cut at characters outside the alphabet.
+
+    The trainer can limit its alphabet too, but would then skip a rare character and count its neighbours as a pair that
+    the text never had, and would choose between equally rare ones by the order of a hash table, new in every run.
+    """
+    outside = re.compile(f"[^{re.escape(''.join(alphabet))}]+")
+    for text in texts:
+        yield from filter(None, outside.split(f" {text}"))

@@ -1,0 +1,73 @@
+"""Text cut into pieces, words with the space before them: BPE merges inside them, a word vocabulary counts them.
+
+Nothing is thrown away: the pieces joined are the text. A space is put before the whole text, so that a word at the
+start of a sentence is the same piece as inside one, and taken off again after decoding.
+"""
+
+from collections.abc import Iterable
+
+from tokenizers import Regex
+from tokenizers.decoders import Strip
+from tokenizers.normalizers import Prepend
+from tokenizers.pre_tokenizers import Split
+
+from plainformer.errors import InputError
+
+# Oniguruma syntax. \p{M} keeps the vowel signs and accents of a script with its letters (Devanagari "की" is one piece),
+# and the zero-width joiners, which shape conjuncts and join emoji, stay inside whatever they join.
+_ALTERNATIVES = (
+    r" ?[\p{L}\p{M}][\p{L}\p{M}\x{200C}\x{200D}]*",  # a word
+    r" ?\p{N}\p{M}*",  # one digit: numbers are spelt, so that all of them can be written
+    r" ?[^\s\p{L}\p{M}\p{N}][^\s\p{L}\p{N}]*",  # punctuation, symbols, emoji
+    r"[\r\n]+",  # line ends
+    r"[^\S\r\n]+(?!\S)",  # a run of blanks, but for the one that belongs to the next word
+    r"[^\S\r\n]",
+)
+
+
+def cut() -> Split:
+    """The pre-tokenizer: text to pieces, losing nothing."""
+    return Split(Regex("|".join(_ALTERNATIVES)), behavior="isolated")
+
+
+def lead_with_space() -> Prepend:
+    """The normalizer: one space before the text (and none before the empty text)."""
+    return Prepend(" ")
+
+
+def drop_leading_space() -> Strip:
+    """The last decoder: undoes `lead_with_space`, and leaves every other space alone."""
+    return Strip(" ", left=1, right=0)
+
+
+def corpus(texts: Iterable[str]) -> list[str]:
+    """The texts to learn from, checked.
+
+    Raises:
+        InputError: there is no text, a single string was passed for many, or a text is not valid Unicode.
+    """
+    if isinstance(texts, str):
+        raise InputError("one string was given where many texts are expected", fix="pass a list of sentences")
+    texts = list(texts)
+    if not any(texts):
+        raise InputError("there is no text to learn a vocabulary from", fix="give at least one sentence")
+    for number, text in enumerate(texts, start=1):
+        check_unicode(text, where=f"text {number}")
+    return texts
+
+
+def check_unicode(text: str, *, where: str | None = None) -> None:
+    """Refuse a string that no file in UTF-8 can hold.
+
+    Raises:
+        InputError: `text` holds a lone surrogate (U+D800 to U+DFFF).
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"the text holds a lone surrogate, U+{ord(text[error.start]):04X} at character {error.start + 1},"
+            " which is not valid Unicode",
+            where=where,
+            fix="read the text as UTF-8, with errors='replace' if need be",
+        ) from None

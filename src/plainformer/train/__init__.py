@@ -1,0 +1,1 @@
+"""LOSS -> UPDATE: schedules, the step, the loop, and what is kept of a run."""

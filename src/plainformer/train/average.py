@@ -1,0 +1,16 @@
+"""The mean of several checkpoints' weights (section 6.1: the paper averages its last 5 or 20)."""
+
+from collections.abc import Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+
+def average(models: Sequence[eqx.Module]) -> eqx.Module:
+    """The model whose every parameter is the mean of those of `models`, which are all of one shape."""
+
+    def mean(*leaves: object) -> object:
+        return jnp.mean(jnp.stack(leaves), axis=0) if eqx.is_inexact_array(leaves[0]) else leaves[0]
+
+    return jax.tree.map(mean, *models)

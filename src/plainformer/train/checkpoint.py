@@ -1,0 +1,124 @@
+"""Checkpoints of a run, by Orbax: written in the background, whole or not at all, the newest few kept."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import orbax.checkpoint as ocp
+
+from plainformer.errors import WorkError
+from plainformer.train.state import TrainState
+
+
+class Restored(NamedTuple):
+    """A checkpoint read back: the state, and the notes that were saved with it."""
+
+    state: TrainState
+    notes: dict[str, Any]
+
+
+class Checkpoints:
+    """The folder `checkpoints/` of a run, one numbered folder a step.
+
+    Args:
+        folder: where they are; made if need be.
+        keep: how many of the newest are kept.
+        say: told of a checkpoint that could not be read.
+    """
+
+    def __init__(self, folder: Path, *, keep: int, say: Callable[[str], None]) -> None:
+        # Orbax tells every stage of its work; what a user must know is said here.
+        logging.getLogger("absl").setLevel(logging.ERROR)
+        self._folder, self._say = folder, say
+        options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True, enable_async_checkpointing=True)
+        self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
+
+    def steps(self) -> list[int]:
+        """The steps there is a checkpoint of, oldest first."""
+        return sorted(self._manager.all_steps())
+
+    def save(self, state: TrainState, notes: dict[str, Any]) -> None:
+        """Start writing `state` and JSON `notes`; the arrays are copied before this returns.
+
+        Raises:
+            WorkError: this or the one before could not be written (a full disk, say). Earlier ones are untouched.
+        """
+        step = int(state.step)
+        if step in self._manager.all_steps():
+            return
+        arguments = ocp.args.Composite(state=ocp.args.StandardSave(_named(state)), notes=ocp.args.JsonSave(notes))
+        self._guarded(lambda: self._manager.save(step, args=arguments), step)
+
+    def wait(self) -> None:
+        """Return when everything is on disk. Raises WorkError as `save` does."""
+        self._guarded(self._manager.wait_until_finished, None)
+
+    def close(self) -> None:
+        self.wait()
+        self._manager.close()
+
+    def restore(self, like: TrainState) -> Restored | None:
+        """The newest checkpoint that can be read, in the shape and on the devices of `like`; None if there is none.
+
+        One that cannot be read is reported and put aside as `STEP.unreadable`, so that its step can be saved again.
+
+        Raises:
+            WorkError: there are checkpoints, and none can be read.
+        """
+        steps = self.steps()
+        for step in reversed(steps):
+            try:
+                return self._read(step, like)
+            except Exception as broken:  # whatever Orbax or TensorStore raises on damage
+                path = self._folder / str(step)
+                self._say(f"checkpoint {path} cannot be read ({_first_line(broken)}); falling back to the one before")
+                path.rename(_free_name(path))
+                self._manager.reload()
+        if steps:
+            raise WorkError(
+                "none of the checkpoints can be read", where=str(self._folder), fix="start again with --overwrite"
+            )
+        return None
+
+    def models(self, like: TrainState) -> list[eqx.Module]:
+        """The models of all checkpoints that are kept, oldest first: what an average is made of."""
+        return [self._read(step, like).state.model for step in self.steps()]
+
+    def _read(self, step: int, like: TrainState) -> Restored:
+        arguments = ocp.args.Composite(
+            state=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, _named(like))),
+            notes=ocp.args.JsonRestore(),
+        )
+        read = self._manager.restore(step, args=arguments)
+        leaves, structure = jax.tree.flatten(eqx.filter(like, eqx.is_array))
+        arrays = jax.tree.unflatten(structure, [read.state[name] for name, _ in zip(_named(like), leaves, strict=True)])
+        return Restored(eqx.combine(arrays, eqx.filter(like, eqx.is_array, inverse=True)), read.notes)
+
+    def _guarded(self, work: Callable[[], object], step: int | None) -> None:
+        try:
+            work()
+        except Exception as failure:
+            which = "a checkpoint" if step is None else f"the checkpoint of step {step}"
+            raise WorkError(
+                f"{which} could not be written ({_first_line(failure)})",
+                where=str(self._folder),
+                fix="earlier ones are whole; make room and go on with --resume",
+            ) from failure
+
+
+def _named(state: TrainState) -> dict[str, jax.Array]:
+    """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(state, eqx.is_array))
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def _free_name(path: Path) -> Path:
+    candidates = (path.with_name(f"{path.name}.unreadable{n or ''}") for n in range(10_000))
+    return next(name for name in candidates if not name.exists())
+
+
+def _first_line(failure: Exception) -> str:
+    return (str(failure).strip().splitlines() or [type(failure).__name__])[0][:160]

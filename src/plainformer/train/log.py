@@ -1,0 +1,95 @@
+"""What a run says while it works: a progress line, `metrics.jsonl`, and TensorBoard on request."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from plainformer.extras import require
+
+# Figures of the moment, not of the run: a run done again has other ones.
+TIMING = ("seconds", "target_tokens_per_second")
+
+
+class Log:
+    """The metrics of a run, to every place that wants them.
+
+    Args:
+        folder: the run's; `metrics.jsonl` is appended to, one JSON object a line.
+        steps: the last step, for the progress line.
+        start: the step that the run starts or resumes at; lines of later steps, written before an interruption, are
+            taken out, since those steps are done again.
+        tensorboard: also write event files to `tensorboard/` (extra `tensorboard`).
+    """
+
+    def __init__(self, folder: Path, *, steps: int, start: int, tensorboard: bool, out: TextIO | None = None) -> None:
+        self._path, self._steps = folder / "metrics.jsonl", steps
+        self._out = out or sys.stderr
+        self._live = self._out.isatty()
+        self._drop_after(start)
+        self._file = self._path.open("a", encoding="utf-8")
+        self._board = None
+        if tensorboard:
+            self._board = require("tensorboardX", extra="tensorboard").SummaryWriter(str(folder / "tensorboard"))
+        self._began, self._from = time.monotonic(), start
+
+    def metrics(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
+        """Record a line of `kind` ("train" or "dev") for `step`."""
+        self._file.write(json.dumps({"step": step, "kind": kind, **values}, ensure_ascii=False) + "\n")
+        self._file.flush()
+        if self._board is not None:
+            for name, value in values.items():
+                if isinstance(value, int | float):
+                    self._board.add_scalar(f"{kind}/{name}", value, step)
+
+    def progress(self, step: int, values: Mapping[str, float]) -> None:
+        """The one line that changes on a terminal; in a log, a line of its own."""
+        spent = time.monotonic() - self._began
+        left = spent / max(step - self._from, 1) * (self._steps - step)
+        text = (
+            f"step {step:,}/{self._steps:,}  loss {values['loss']:.4f}  nll {values['nll']:.4f}  "
+            f"lr {values['learning_rate']:.2e}  {values['target_tokens_per_second']:,.0f} target tokens/s  "
+            f"{clock(left)} left"
+        )
+        if self._live:
+            done = round(20 * step / self._steps)
+            self._out.write(f"\r\x1b[2K[{'#' * done}{'.' * (20 - done)}] {text}")
+        else:
+            self._out.write(text + "\n")
+        self._out.flush()
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._out.write(f"\r\x1b[2K{text}\n" if self._live else text + "\n")
+        self._out.flush()
+
+    def close(self) -> None:
+        if self._live:
+            self._out.write("\n")
+        self._file.close()
+        if self._board is not None:
+            self._board.close()
+
+    def _drop_after(self, step: int) -> None:
+        if not self._path.exists():
+            return
+        kept = []
+        for line in self._path.read_text(encoding="utf-8").splitlines():
+            try:
+                if json.loads(line)["step"] <= step:
+                    kept.append(line + "\n")
+            except (ValueError, KeyError):
+                continue  # the line that was being written when the run was killed
+        partial = self._path.with_name(self._path.name + ".partial")
+        partial.write_text("".join(kept), encoding="utf-8")
+        os.replace(partial, self._path)
+
+
+def clock(seconds: float) -> str:
+    """Seconds as 0:07, 12:34 or 1:02:03."""
+    whole = max(round(seconds), 0)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"

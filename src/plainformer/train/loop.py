@@ -1,0 +1,206 @@
+"""The training loop: batches in, checkpoints and metrics out. Everything it does follows from (recipe, seed, step)."""
+
+import math
+import signal
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from types import FrameType
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from plainformer.errors import WorkError
+from plainformer.objective import LossSums
+from plainformer.train.checkpoint import Checkpoints
+from plainformer.train.log import Log
+from plainformer.train.schedule import Schedule
+from plainformer.train.state import TrainState, group_names, no_loss
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """How long, and how often to look. All counts are steps; 0 means never where that makes sense."""
+
+    steps: int
+    log_every: int = 100
+    evaluate_every: int = 1000
+    save_every: int = 1000
+    bleu_every: int = 0
+    best_by: str = "nll"
+    patience: int = 0
+
+
+@dataclass
+class Progress:
+    """What the loop knows besides the state; saved with every checkpoint as JSON.
+
+    best: the best dev figure so far (lower is better: BLEU enters negated), and the step that had it.
+    stale: evaluations since then.
+    """
+
+    best: float = math.inf
+    best_step: int = 0
+    stale: int = 0
+
+    def notes(self) -> dict[str, Any]:
+        # JSON has no infinity.
+        return {key: (None if value == math.inf else value) for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_notes(cls, notes: dict[str, Any]) -> "Progress":
+        return cls(**{key: (math.inf if value is None else value) for key, value in notes.items()})
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the loop is handed: where batches come from, and where results go.
+
+    batches: the batches from a given step on.
+    step: the compiled update.
+    evaluate: sums over the dev set, or None without one.
+    translate: BLEU (0 to 100) of a model's greedy translations of the dev set.
+    keep_best: told of a model that is the best so far.
+    """
+
+    batches: Callable[[int], Iterable[Any]]
+    step: Callable[[TrainState, Any], TrainState]
+    schedule: Schedule
+    checkpoints: Checkpoints
+    log: Log
+    evaluate: Callable[[eqx.Module], LossSums] | None = None
+    translate: Callable[[eqx.Module], float] | None = None
+    keep_best: Callable[[eqx.Module], None] = field(default=lambda model: None)
+
+
+def train(state: TrainState, progress: Progress, settings: LoopSettings, around: Surroundings) -> tuple[TrainState, str]:
+    """Train from `state` to the last step; returns the last state and why it ended.
+
+    The reason is "done", "patience" (early stopping) or "signal". A checkpoint of the last state is on disk then.
+
+    Raises:
+        WorkError: a loss or gradient is not finite, or a checkpoint cannot be written.
+    """
+    reason = "done"
+    clock = time.monotonic()
+    with _interruption() as interrupted:
+        start = int(state.step) + 1
+        # The step is counted here: reading it off the state would wait for the device.
+        for step, batch in enumerate(around.batches(start), start):
+            # 1. update
+            state = around.step(state, batch)
+
+            # 2. report
+            if step % settings.log_every == 0 or step == settings.steps:
+                state, clock = _report(state, step, clock, around)
+
+            # 3. look at the dev set
+            if _due(step, settings.evaluate_every, settings.steps) or _due(step, settings.bleu_every):
+                began = time.monotonic()
+                _evaluate(state, step, progress, settings, around)
+                clock += time.monotonic() - began
+                if settings.patience and progress.stale >= settings.patience:
+                    reason = "patience"
+
+            # 4. save, and leave if asked to
+            if interrupted():
+                reason = "signal"
+            if _due(step, settings.save_every, settings.steps) or reason != "done":
+                _refuse_non_finite(state)
+                around.checkpoints.save(state, progress.notes())
+            if reason != "done":
+                break
+    around.checkpoints.wait()
+    return state, reason
+
+
+def _due(step: int, every: int, last: int | None = None) -> bool:
+    return step == last or (every > 0 and step % every == 0)
+
+
+def _report(state: TrainState, step: int, clock: float, around: Surroundings) -> tuple[TrainState, float]:
+    """Log the means since the last line; the state with its sums back at zero, and the time now."""
+    sums = jax.device_get(state.since_log)  # waits for the step to be done
+    _refuse_non_finite(state)
+    now = time.monotonic()
+    values = {
+        **_means(sums),
+        "learning_rate": float(around.schedule(step)),
+        "target_tokens_per_second": float(sums.tokens) / max(now - clock, 1e-9),
+        "seconds": now - clock,
+    }
+    around.log.metrics("train", step, values)
+    around.log.progress(step, values)
+    fresh = jax.device_put(no_loss(), jax.tree.map(lambda leaf: leaf.sharding, state.since_log))
+    return eqx.tree_at(lambda s: s.since_log, state, fresh), now
+
+
+def _evaluate(
+    state: TrainState, step: int, progress: Progress, settings: LoopSettings, around: Surroundings
+) -> None:
+    """Measure the dev set, remember whether it is the best so far."""
+    values: dict[str, float] = {}
+    if around.evaluate and _due(step, settings.evaluate_every, settings.steps):
+        values |= _means(jax.device_get(around.evaluate(state.model)))
+    if around.translate and _due(step, settings.bleu_every, settings.steps):
+        values["bleu"] = around.translate(state.model)
+    judged = values.get(settings.best_by)
+    if judged is not None:
+        figure = -judged if settings.best_by == "bleu" else judged
+        if figure < progress.best:
+            progress.best, progress.best_step, progress.stale = figure, step, 0
+            around.keep_best(state.model)
+        else:
+            progress.stale += 1
+    if values:
+        around.log.metrics("dev", step, values)
+        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name != "tokens")
+        around.log.say(f"step {step:,}  dev: {shown}{'  (best)' if progress.best_step == step else ''}")
+
+
+def _means(sums: LossSums) -> dict[str, float]:
+    tokens = max(float(sums.tokens), 1.0)
+    nll = float(sums.nll) / tokens
+    return {
+        "loss": float(sums.loss) / tokens,
+        "nll": nll,
+        "perplexity": math.exp(min(nll, 700.0)),
+        "accuracy": float(sums.correct) / tokens,
+        "tokens": float(sums.tokens),
+    }
+
+
+def _refuse_non_finite(state: TrainState) -> None:
+    """Raises WorkError, naming step and parameter groups, where training has left the finite numbers."""
+    if not (step := int(state.bad_step)):
+        return
+    names = [name for name, bad in zip(group_names(state.model), jax.device_get(state.bad_groups), strict=True) if bad]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    what = f"the gradients of {', '.join(names[:3])}{more} are" if names else "the loss is"
+    raise WorkError(
+        f"at step {step} {what} not finite, and training stopped",
+        fix="lower schedule.peak or set optimizer.clip; the last good checkpoint is kept",
+    )
+
+
+@contextmanager
+def _interruption() -> Iterator[Callable[[], bool]]:
+    """Whether SIGINT or SIGTERM has come: the first finishes the step and saves, a second ends at once."""
+    came: list[int] = []
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    try:
+        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not the main thread: signals are somebody else's
+        before = {}
+    try:
+        yield lambda: bool(came)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

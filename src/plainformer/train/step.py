@@ -1,0 +1,126 @@
+"""LOSS -> UPDATE: one training step, and the evaluation of a dev set."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from plainformer.objective import LossSums
+from plainformer.shapes import Array, PRNGKeyArray
+from plainformer.train.state import Model, TrainState, no_loss
+
+Batch = Any  # a PyTree of arrays with the batch as first axis
+
+
+class Objective(Protocol):
+    """What is learned: a model and a batch to loss sums. Without a key, dropout is off."""
+
+    def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums: ...
+
+
+@dataclass(frozen=True)
+class StepSettings:
+    """How a step computes.
+
+    accumulate: microbatches of a batch, computed one after the other; the result is that of the whole batch.
+    compute_dtype: dtype of activations and of the weights that meet them; parameters stay float32.
+    """
+
+    accumulate: int = 1
+    compute_dtype: str = "float32"
+
+
+def make_step(
+    objective: Objective, optimizer: optax.GradientTransformation, settings: StepSettings, key: PRNGKeyArray
+) -> Callable[[TrainState, Batch], TrainState]:
+    """The compiled update `state, batch -> state`. The old state's memory is reused: do not touch it afterwards.
+
+    `key` is folded with the step, so that the dropout of a step depends on nothing else.
+    """
+
+    @eqx.filter_jit(donate="all-except-first")
+    def step(batch: Batch, state: TrainState) -> TrainState:
+        step_key = jax.random.fold_in(key, state.step)
+        sums, gradients = _gradients(objective, settings, state.model, batch, step_key)
+        squares = jnp.stack([jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradients)])
+        bad_groups = ~jnp.isfinite(squares)
+        good = jnp.isfinite(sums.loss) & ~bad_groups.any() & (state.bad_step == 0)
+
+        parameters = eqx.filter(state.model, eqx.is_inexact_array)
+        updates, optimizer_state = optimizer.update(gradients, state.optimizer_state, parameters)
+        model = eqx.apply_updates(state.model, updates)
+        # After a non-finite step everything stays as it was.
+        model, optimizer_state = _select(good, (model, optimizer_state), (state.model, state.optimizer_state))
+        first_bad = ~good & (state.bad_step == 0)
+        return TrainState(
+            step=state.step + 1,
+            model=model,
+            optimizer_state=optimizer_state,
+            since_log=LossSums(*(a + b for a, b in zip(state.since_log, sums, strict=True))),
+            bad_step=jnp.where(first_bad, state.step + 1, state.bad_step),
+            bad_groups=jnp.where(jnp.broadcast_to(first_bad, bad_groups.shape), bad_groups, state.bad_groups),
+        )
+
+    return lambda state, batch: step(batch, state)
+
+
+def _gradients(
+    objective: Objective, settings: StepSettings, model: Model, batch: Batch, key: PRNGKeyArray
+) -> tuple[LossSums, Model]:
+    """Loss sums of a batch and the gradient of its mean loss over real tokens."""
+
+    @partial(eqx.filter_value_and_grad, has_aux=True)
+    def loss_of(model: Model, batch: Batch, key: PRNGKeyArray) -> tuple[Array, LossSums]:
+        sums = objective(cast(model, settings.compute_dtype), batch, key)
+        return sums.loss, sums
+
+    if settings.accumulate == 1:
+        (_, sums), gradients = loss_of(model, batch, key)
+    else:
+
+        def visit(carry: tuple[LossSums, Model], numbered: tuple[Array, Batch]) -> tuple[tuple[LossSums, Model], None]:
+            index, micro = numbered
+            (_, sums), gradients = loss_of(model, micro, jax.random.fold_in(key, index))
+            return jax.tree.map(jnp.add, carry, (sums, gradients)), None
+
+        pieces = jax.tree.map(lambda x: x.reshape(settings.accumulate, -1, *x.shape[1:]), batch)
+        zeros = jax.tree.map(jnp.zeros_like, eqx.filter(model, eqx.is_inexact_array))
+        (sums, gradients), _ = jax.lax.scan(visit, (no_loss(), zeros), (jnp.arange(settings.accumulate), pieces))
+    # Dividing once, by the real tokens of the whole batch, makes microbatches, padding and sharding invisible.
+    count = jnp.maximum(sums.tokens, 1.0)
+    return sums, jax.tree.map(lambda leaf: leaf / count, gradients)
+
+
+def make_evaluation(objective: Objective, compute_dtype: str = "float32") -> Callable[[Model, Iterable[Batch]], LossSums]:
+    """`model, batches -> sums` over a dev set, without dropout."""
+
+    @eqx.filter_jit
+    def sums_of(model: Model, batch: Batch) -> LossSums:
+        return objective(cast(model, compute_dtype), batch, None)
+
+    def evaluate(model: Model, batches: Iterable[Batch]) -> LossSums:
+        total = no_loss()
+        for batch in batches:
+            total = LossSums(*(a + b for a, b in zip(total, sums_of(model, batch), strict=True)))
+        return total
+
+    return evaluate
+
+
+def cast(model: Model, dtype: str) -> Model:
+    """The model with its parameters in `dtype`; norms, softmax and loss compute in float32 all the same."""
+    if dtype == "float32":
+        return model
+    return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, model)
+
+
+def _select(condition: Array, new: Any, old: Any) -> Any:
+    def choose(a: Any, b: Any) -> Any:
+        return jnp.where(jnp.broadcast_to(condition, a.shape), a, b) if eqx.is_array(a) else a
+
+    return jax.tree.map(choose, new, old)

@@ -1,0 +1,93 @@
+"""What decoding may not do, whatever the configuration: small random Transformers, every variant."""
+
+import dataclasses
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+
+from plainformer.decode import GenerationSettings, Hypothesis, generate, reference, score_pairs
+from plainformer.models import Transformer, TransformerConfig
+
+PAD, BOS, EOS = 3, 0, 5
+IDS: Any = {"bos": BOS, "eos": EOS, "pad": PAD}
+# Few target tokens, so that the end of sentence often wins.
+PAPER = TransformerConfig(
+    source_vocab=23, target_vocab=9, d_model=12, d_ff=20, heads=2, encoder_layers=1, decoder_layers=2, tie="none",
+    max_len=31,
+)  # fmt: skip
+VARIANTS = {
+    "the paper": PAPER,
+    "pre-norm, learned positions, gated, RMS": dataclasses.replace(
+        PAPER, norm="rms", norm_position="pre", position="learned", gated=True, activation="silu", bias=False
+    ),
+    "tied, d_k unlike d_v": dataclasses.replace(PAPER, source_vocab=9, tie="three-way", d_k=5, d_v=7),
+}
+SOURCES = [[4, 8, 1, 6], [], [7, 7, 2, 8, 1, 4, 6, 1, 2], [8, 1, 2, 2]]
+# Logits of size 10, summed in another order in float32 (1e-6 each), added up over a dozen steps.
+CLOSE: Any = {"rtol": 1e-5, "atol": 2e-5}
+# Left alone, a random Transformer repeats one token: a ban on repeated pairs makes it say something.
+SETTINGS = GenerationSettings(beam_size=3, n_best=3, max_margin=3, max_ratio=0.7, no_repeat_ngram=2)
+
+
+@pytest.fixture(scope="module", params=list(VARIANTS.values()), ids=list(VARIANTS))
+def model(request: pytest.FixtureRequest) -> Transformer:
+    """Weights thrice as large as at the start, so that predictions are far from uniform and from each other."""
+    return eqx.filter_jit(_large)(request.param, jax.random.key(9))
+
+
+def _large(config: TransformerConfig, key: jax.Array) -> Transformer:
+    fresh = Transformer(config, key=key)
+    return jax.tree.map(lambda leaf: 3.0 * leaf if eqx.is_inexact_array(leaf) else leaf, fresh)
+
+
+@pytest.fixture(scope="module")
+def found(model: Transformer) -> list[list[Hypothesis]]:
+    return generate(model, SOURCES, SETTINGS, batch_tokens=64, **IDS)
+
+
+def test_cached_batched_search_equals_the_full_forward_one_sentence_at_a_time(
+    model: Transformer, found: list[list[Hypothesis]]
+) -> None:
+    for source, hypotheses in zip(SOURCES, found, strict=True):
+        next_logits = reference.model_logits(model, source, bos=BOS, eos=EOS)
+        expected = reference.beam_search(next_logits, SETTINGS.bound(len(source) + 1), SETTINGS, **IDS)
+        assert [(one.ids, one.finished) for one in hypotheses] == [(one.ids, one.finished) for one in expected]
+        np.testing.assert_allclose([one.score for one in hypotheses], [one.score for one in expected], **CLOSE)
+
+
+def test_a_beams_score_equals_the_forced_score(model: Transformer, found: list[list[Hypothesis]]) -> None:
+    pairs = [(source, one) for source, hypotheses in zip(SOURCES, found, strict=True) for one in hypotheses]
+    scores = score_pairs(model, [source for source, _ in pairs], [one.ids for _, one in pairs], **IDS)
+    for (_, one), score in zip(pairs, scores, strict=True):
+        logprob = sum(score.token_logprobs[: one.length])
+        np.testing.assert_allclose(one.logprob, logprob, **CLOSE)
+        np.testing.assert_allclose(one.score, logprob / ((5 + one.length) / 6) ** 0.6, **CLOSE)
+
+
+def test_company_does_not_change_a_sentence(model: Transformer, found: list[list[Hypothesis]]) -> None:
+    """Nor do the order of the input, the padding of the source (8 tokens here, 16 there) and the room for the output."""
+    short = [index for index, source in enumerate(SOURCES) if len(source) < 8]
+    alone = generate(model, [SOURCES[index] for index in reversed(short)], SETTINGS, batch_tokens=1, **IDS)
+    for index, hypotheses in zip(reversed(short), alone, strict=True):
+        assert [(one.ids, one.finished) for one in hypotheses] == [(one.ids, one.finished) for one in found[index]]
+        np.testing.assert_allclose([one.score for one in hypotheses], [one.score for one in found[index]], **CLOSE)
+
+
+def test_a_beam_of_one_is_greedy(model: Transformer) -> None:
+    """`generate` runs `greedy_search` there; the definition of the beam says what must come out."""
+    settings = dataclasses.replace(SETTINGS, beam_size=1, n_best=1)
+    for source, (one,) in zip(SOURCES, generate(model, SOURCES, settings, **IDS), strict=True):
+        next_logits = reference.model_logits(model, source, bos=BOS, eos=EOS)
+        (expected,) = reference.beam_search(next_logits, settings.bound(len(source) + 1), settings, **IDS)
+        assert (one.ids, one.finished) == (expected.ids, expected.finished)
+
+
+def test_outputs_differ_and_some_end_and_some_are_cut(found: list[list[Hypothesis]]) -> None:
+    """So that the laws above speak of something."""
+    hypotheses = [one for several in found for one in several]
+    assert len({one.ids for one in hypotheses}) > len(SOURCES)
+    assert {one.finished for one in hypotheses} == {True, False}
+    assert max(len(set(one.ids)) for one in hypotheses) >= 4

@@ -1,0 +1,330 @@
+"""The Transformer of "Attention Is All You Need" in float64 NumPy, forward only: the answer the model must give.
+
+Written from the paper alone, without the library's source, and as slowly and plainly as it can be: one sentence at a
+time, one head at a time, one position at a time. It shares no code, no layout and no shortcut with what it judges.
+
+Weights are nested dictionaries of float64 arrays. Every matrix is (d_in, d_out) and multiplies from the right: x W + b.
+An entry marked "may be absent" means what the line says when it is not there.
+
+    linear         weight (d_in, d_out); bias (d_out,), may be absent: none is added
+    norm           scale (d_model,);     bias (d_model,), may be absent: none is added
+    head           query linear(d_model, d_k); key linear(d_model, d_k); value linear(d_model, d_v)
+    attention      heads [head, ...] in the order they are concatenated; output linear(heads * d_v, d_model)
+    feed_forward   plain: inner linear(d_model, d_ff), outer linear(d_ff, d_model)
+                   gated: gate and up, both linear(d_model, d_ff), and down linear(d_ff, d_model)
+    encoder layer  attention, attention_norm, feed_forward, feed_forward_norm
+    decoder layer  self_attention, self_attention_norm, cross_attention, cross_attention_norm,
+                   feed_forward, feed_forward_norm
+    transformer    target_embedding (target_vocab, d_model)
+                   source_embedding (source_vocab, d_model), may be absent: the target's table is shared
+                   source_position, target_position (max_len, d_model): only for learned positions
+                   encoder [encoder layer, ...]; decoder [decoder layer, ...]
+                   encoder_norm, decoder_norm: the final norms of the pre-norm stacks; may be absent: none is applied
+                   output linear(d_model, target_vocab), may be absent: the target embedding, transposed
+
+What the weights do not say is in `Setting`. Masks are boolean, True = may attend.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, NotRequired, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.integer]
+Mask = NDArray[np.bool_]
+
+
+class Linear(TypedDict):
+    weight: Floats
+    bias: NotRequired[Floats]
+
+
+class Norm(TypedDict):
+    scale: Floats
+    bias: NotRequired[Floats]
+
+
+class Head(TypedDict):
+    query: Linear
+    key: Linear
+    value: Linear
+
+
+class Attention(TypedDict):
+    heads: list[Head]
+    output: Linear
+
+
+class PlainFeedForward(TypedDict):
+    inner: Linear
+    outer: Linear
+
+
+class GatedFeedForward(TypedDict):
+    gate: Linear
+    up: Linear
+    down: Linear
+
+
+FeedForward = PlainFeedForward | GatedFeedForward
+
+
+class EncoderLayer(TypedDict):
+    attention: Attention
+    attention_norm: Norm
+    feed_forward: FeedForward
+    feed_forward_norm: Norm
+
+
+class DecoderLayer(TypedDict):
+    self_attention: Attention
+    self_attention_norm: Norm
+    cross_attention: Attention
+    cross_attention_norm: Norm
+    feed_forward: FeedForward
+    feed_forward_norm: Norm
+
+
+class Weights(TypedDict):
+    target_embedding: Floats
+    source_embedding: NotRequired[Floats]
+    source_position: NotRequired[Floats]
+    target_position: NotRequired[Floats]
+    encoder: list[EncoderLayer]
+    decoder: list[DecoderLayer]
+    encoder_norm: NotRequired[Norm]
+    decoder_norm: NotRequired[Norm]
+    output: NotRequired[Linear]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The choices that cannot be read off the weights; the defaults are the paper's."""
+
+    order: Literal["post", "pre"] = "post"
+    norm: Literal["layer", "rms"] = "layer"
+    epsilon: float = 1e-5  # the paper gives none
+    position: Literal["interleaved", "halves", "learned", "none"] = "interleaved"
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    scale_embedding: bool = True
+
+
+# Section 3.4 and 3.5: embeddings and positions
+
+
+def sinusoid(length: int, d_model: int, order: Literal["interleaved", "halves"]) -> Floats:
+    """§3.5: PE(pos, 2i) = sin(pos / 10000^(2i/d_model)), PE(pos, 2i+1) = cos of the same angle. (length, d_model)
+
+    In the "halves" order all the sines come first, then all the cosines. An odd d_model has one more sine than cosine.
+    """
+    table = np.zeros((length, d_model))
+    sines = math.ceil(d_model / 2)
+    for position in range(length):
+        for index in range(d_model):
+            pair = index // 2
+            angle = position / 10000 ** (2 * pair / d_model)
+            is_sine = index % 2 == 0
+            column = index
+            if order == "halves":
+                column = pair if is_sine else sines + pair
+            table[position, column] = math.sin(angle) if is_sine else math.cos(angle)
+    return table
+
+
+def embed(ids: Ids, table: Floats, positions: Floats | None, setting: Setting) -> Floats:
+    """§3.4 and §3.5: the token's row, times √d_model, plus the position's row. (seq,) -> (seq, d_model)"""
+    d_model = table.shape[1]
+    if setting.position == "interleaved" or setting.position == "halves":
+        positions = sinusoid(len(ids), d_model, setting.position)
+    rows = []
+    for place, token in enumerate(ids):
+        row = table[token]
+        if setting.scale_embedding:
+            row = row * math.sqrt(d_model)
+        if setting.position != "none":
+            assert positions is not None, "learned positions need a table among the weights"
+            row = row + positions[place]
+        rows.append(row)
+    return np.array(rows)
+
+
+# Section 3.2: attention
+
+
+def linear(x: Floats, weights: Linear) -> Floats:
+    """y = x W + b. (seq, d_in) -> (seq, d_out)"""
+    y = x @ weights["weight"]
+    if "bias" in weights:
+        y = y + weights["bias"]
+    return y
+
+
+def softmax(scores: Floats) -> Floats:
+    """exp(s_j) / Σ exp(s_k) of one row of scores. (n,) -> (n,)"""
+    powers = np.exp(scores - scores.max())
+    return powers / powers.sum()
+
+
+def attend(query: Floats, key: Floats, value: Floats, mask: Mask) -> Floats:
+    """Equation 1: softmax(Q Kᵀ / √d_k) V, over the keys each query may attend to; zeros where there are none.
+
+    query (q, d_k), key (k, d_k), value (k, d_v), mask (q, k) -> (q, d_v)
+    """
+    d_k = query.shape[1]
+    result = np.zeros((len(query), value.shape[1]))
+    for row in range(len(query)):
+        allowed = [column for column in range(len(key)) if mask[row, column]]
+        if not allowed:
+            continue
+        scores = np.array([query[row] @ key[column] / math.sqrt(d_k) for column in allowed])
+        for probability, column in zip(softmax(scores), allowed, strict=True):
+            result[row] += probability * value[column]
+    return result
+
+
+def multi_head(x: Floats, memory: Floats, mask: Mask, weights: Attention) -> Floats:
+    """§3.2.2: Concat(head_1, ..., head_h) W^O. x (q, d_model) asks, memory (k, d_model) answers -> (q, d_model)"""
+    heads = []
+    for head in weights["heads"]:
+        query = linear(x, head["query"])
+        key = linear(memory, head["key"])
+        value = linear(memory, head["value"])
+        heads.append(attend(query, key, value, mask))
+    return linear(np.concatenate(heads, axis=1), weights["output"])
+
+
+# Section 3.3: the position-wise feed-forward network, and its descendants
+
+
+def activate(x: Floats, name: Literal["relu", "gelu", "gelu_tanh", "silu"]) -> Floats:
+    """ReLU (equation 2), GELU by the error function or by its tanh fit (Hendrycks and Gimpel 2016), SiLU x·σ(x)."""
+
+    def one(v: float) -> float:
+        if name == "relu":
+            return max(0.0, v)
+        if name == "gelu":
+            return v * 0.5 * (1 + math.erf(v / math.sqrt(2)))
+        if name == "gelu_tanh":
+            return 0.5 * v * (1 + math.tanh(math.sqrt(2 / math.pi) * (v + 0.044715 * v**3)))
+        return v / (1 + math.exp(-v))
+
+    return np.array([[one(float(v)) for v in row] for row in x])
+
+
+def feed_forward(x: Floats, weights: FeedForward, setting: Setting) -> Floats:
+    """Equation 2: act(x W_1 + b_1) W_2 + b_2; gated (Shazeer 2020): (act(x W_gate) * (x W_up)) W_down."""
+    if "gate" in weights:
+        gate = activate(linear(x, weights["gate"]), setting.activation)
+        return linear(gate * linear(x, weights["up"]), weights["down"])
+    return linear(activate(linear(x, weights["inner"]), setting.activation), weights["outer"])
+
+
+# Section 3.1: the stacks
+
+
+def normalise(x: Floats, weights: Norm, setting: Setting) -> Floats:
+    """Row by row: LayerNorm (Ba 2016) (x - mean) / √(variance + ε), or RMSNorm (Zhang 2019) x / √(mean of x² + ε)."""
+    rows = []
+    for row in x:
+        if setting.norm == "layer":
+            row = row - row.mean()
+        # Once the mean is gone the mean square is the variance (divided by n, not n - 1).
+        row = row / math.sqrt((row**2).mean() + setting.epsilon) * weights["scale"]
+        if "bias" in weights:
+            row = row + weights["bias"]
+        rows.append(row)
+    return np.array(rows)
+
+
+def encoder_layer(x: Floats, mask: Mask, weights: EncoderLayer, setting: Setting) -> Floats:
+    """§3.1: self-attention, then feed-forward, each as Norm(x + Sublayer(x)) or, pre-norm, x + Sublayer(Norm(x))."""
+    if setting.order == "post":
+        x = normalise(x + multi_head(x, x, mask, weights["attention"]), weights["attention_norm"], setting)
+        return normalise(x + feed_forward(x, weights["feed_forward"], setting), weights["feed_forward_norm"], setting)
+    y = normalise(x, weights["attention_norm"], setting)
+    x = x + multi_head(y, y, mask, weights["attention"])
+    y = normalise(x, weights["feed_forward_norm"], setting)
+    return x + feed_forward(y, weights["feed_forward"], setting)
+
+
+def decoder_layer(
+    x: Floats, memory: Floats, self_mask: Mask, cross_mask: Mask, weights: DecoderLayer, setting: Setting
+) -> Floats:
+    """§3.1: as in the encoder, with attention over the encoder's output between. Pre-norm does not norm the memory."""
+    if setting.order == "post":
+        y = multi_head(x, x, self_mask, weights["self_attention"])
+        x = normalise(x + y, weights["self_attention_norm"], setting)
+        y = multi_head(x, memory, cross_mask, weights["cross_attention"])
+        x = normalise(x + y, weights["cross_attention_norm"], setting)
+        y = feed_forward(x, weights["feed_forward"], setting)
+        return normalise(x + y, weights["feed_forward_norm"], setting)
+    y = normalise(x, weights["self_attention_norm"], setting)
+    x = x + multi_head(y, y, self_mask, weights["self_attention"])
+    y = normalise(x, weights["cross_attention_norm"], setting)
+    x = x + multi_head(y, memory, cross_mask, weights["cross_attention"])
+    y = normalise(x, weights["feed_forward_norm"], setting)
+    return x + feed_forward(y, weights["feed_forward"], setting)
+
+
+def encode(source: Ids, source_valid: Mask, weights: Weights, setting: Setting) -> Floats:
+    """One source sentence to its memory. source (s,), source_valid (s,) -> (s, d_model)"""
+    table = weights.get("source_embedding", weights["target_embedding"])
+    x = embed(source, table, weights.get("source_position"), setting)
+    mask = np.array([source_valid for _ in source])  # every query sees every real token
+    for layer in weights["encoder"]:
+        x = encoder_layer(x, mask, layer, setting)
+    if "encoder_norm" in weights:
+        x = normalise(x, weights["encoder_norm"], setting)
+    return x
+
+
+def decode(memory: Floats, source_valid: Mask, target: Ids, weights: Weights, setting: Setting) -> Floats:
+    """One target sentence, read from the left, to logits. memory (s, d_model), target (t,) -> (t, target_vocab)"""
+    x = embed(target, weights["target_embedding"], weights.get("target_position"), setting)
+    causal = np.array([[key <= query for key in range(len(target))] for query in range(len(target))])
+    cross = np.array([source_valid for _ in target])
+    for layer in weights["decoder"]:
+        x = decoder_layer(x, memory, causal, cross, layer, setting)
+    if "decoder_norm" in weights:
+        x = normalise(x, weights["decoder_norm"], setting)
+    if "output" in weights:
+        return linear(x, weights["output"])
+    return x @ weights["target_embedding"].T  # §3.4: the same matrix, without the √d_model
+
+
+def transformer(source: Ids, source_valid: Mask, target: Ids, weights: Weights, setting: Setting) -> Floats:
+    """The forward pass, sentence by sentence. source, source_valid (b, s), target (b, t) -> logits (b, t, vocab)"""
+    logits = []
+    for sentence, valid, prefix in zip(source, source_valid, target, strict=True):
+        memory = encode(sentence, valid, weights, setting)
+        logits.append(decode(memory, valid, prefix, weights, setting))
+    return np.array(logits)
+
+
+# Section 5: training
+
+
+def cross_entropy(logits: Floats, target: Ids, real: Mask, smoothing: float) -> float:
+    """§5.4, nats a token: the mean over real tokens of -Σ q log p; q is (1-ε) on the target plus ε/V everywhere.
+
+    logits (b, t, vocab), target and real (b, t). With smoothing ε = 0 this is the negative log-likelihood.
+    """
+    vocab = logits.shape[-1]
+    losses = []
+    for row in range(logits.shape[0]):
+        for place in range(logits.shape[1]):
+            if not real[row, place]:
+                continue
+            probabilities = softmax(logits[row, place])
+            wanted = np.full(vocab, smoothing / vocab)
+            wanted[target[row, place]] += 1 - smoothing
+            losses.append(-(wanted * np.log(probabilities)).sum())
+    return float(np.mean(losses))
+
+
+def noam(step: int, d_model: int, warmup: int, factor: float = 1.0) -> float:
+    """Equation 3: factor · d_model^-0.5 · min(step^-0.5, step · warmup^-1.5), steps counted from 1."""
+    return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)

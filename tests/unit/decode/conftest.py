@@ -1,0 +1,92 @@
+"""A toy model with the interface of a Transformer: its logits hang on the source and on the whole prefix, by table."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plainformer.models.config import TransformerConfig
+
+# Numbers that no code may take for granted.
+BOS, EOS, PAD = 1, 4, 2
+ROWS = 997
+
+
+class State(NamedTuple):
+    source: jax.Array  # never changes, as the memory's keys and values
+    prefix: jax.Array
+
+
+class Toy(eqx.Module):
+    """Next-token logits are row `hash(source, prefix)` of a table, so a beam row mixed up with another shows."""
+
+    table: jax.Array
+    on_step: Callable[[], None] | None = eqx.field(static=True)
+    config: TransformerConfig = eqx.field(static=True)
+
+    def encode(self, source, source_valid, /):
+        return jnp.where(source_valid, source + 1, 0)[:, :, None].astype(jnp.float32)
+
+    def start(self, memory, source_valid, max_len, /):
+        places = 1 + jnp.arange(memory.shape[1])
+        source = (memory[:, :, 0].astype(jnp.int32) * places[None, :]).sum(axis=1) % ROWS
+        return State(source, jnp.zeros_like(source))
+
+    def step(self, ids, state, /):
+        if self.on_step is not None:
+            jax.debug.callback(self.on_step)
+        prefix = (state.prefix * 31 + ids * 7 + 3) % ROWS
+        return self.table[(state.source * 17 + prefix) % ROWS], State(state.source, prefix)
+
+    def __call__(self, source, source_valid, target, /):
+        state: Any = self.start(self.encode(source, source_valid), source_valid, target.shape[1])
+        logits = []
+        for column in range(target.shape[1]):
+            out, state = self.step(target[:, column], state)
+            logits.append(out)
+        return jnp.stack(logits, axis=1)
+
+
+def make_toy(
+    vocab: int = 7,
+    *,
+    seed: int = 0,
+    eos_bonus: float = 0.0,
+    padding: int = 0,
+    table: np.ndarray | None = None,
+    on_step: Callable[[], None] | None = None,
+    **config: Any,
+) -> Toy:
+    """A random table unless one is given. `padding` rows are no tokens; `eos_bonus` makes outputs brief."""
+    if table is None:
+        table = 2.0 * np.random.default_rng(seed).normal(size=(ROWS, vocab))
+        table[:, EOS] += eos_bonus
+    rows = np.full((ROWS, vocab + padding), -np.inf, np.float32)
+    rows[:, :vocab] = table
+    sizes = dict(d_model=6, heads=2, tie="none", source_vocab=19, target_vocab=vocab)
+    return Toy(jnp.asarray(rows), on_step, TransformerConfig(**{**sizes, **config}))
+
+
+def next_logits(model: Toy, source: list[int]) -> Callable[[list[int]], np.ndarray]:
+    """What the toy says about one source, in plain Python."""
+    table = np.asarray(model.table)
+    place = 17 * (sum((1 + i) * (1 + token) for i, token in enumerate([*source, EOS])) % ROWS)
+
+    def after(ids: list[int]) -> np.ndarray:
+        prefix = 0
+        for token in [BOS, *ids]:
+            prefix = (prefix * 31 + token * 7 + 3) % ROWS
+        return table[(place + prefix) % ROWS].copy()
+
+    return after
+
+
+@pytest.fixture(scope="session")
+def toys() -> SimpleNamespace:
+    """`toys.make(...)` makes a toy; `toys.ids` are its special tokens, as keyword arguments; `toys.next_logits`."""
+    return SimpleNamespace(make=make_toy, next_logits=next_logits, ids=dict(bos=BOS, eos=EOS, pad=PAD))

@@ -1,0 +1,67 @@
+"""The vectorised rules against plain Python, and answers worked by hand."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plainformer.decode.constraints import (
+    Rules,
+    generated_tokens,
+    next_logprobs,
+    penalise_repetition,
+    repeated_ngrams,
+    vocabulary_mask,
+)
+
+
+def test_a_trigram_may_not_come_again() -> None:
+    """1 2 3 1 2: a 3 would repeat 1 2 3. What lies after step 5 is not looked at."""
+    history = jnp.array([[1, 2, 3, 1, 2, 0, 0], [1, 2, 3, 2, 1, 3, 3]])
+    banned = repeated_ngrams(history, jnp.int32(5), 3, 5)
+    np.testing.assert_array_equal(banned, [[False, False, False, True, False], [False] * 5])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_repeated_ngrams_equal_plain_python_at_every_step(n: int) -> None:
+    rows, length, vocab = 7, 11, 3
+    history = np.random.default_rng(n).integers(0, vocab, size=(rows, length))
+    felt = False
+    for step in range(length + 1):
+        banned = np.asarray(repeated_ngrams(jnp.asarray(history), jnp.int32(step), n, vocab))
+        for row in range(rows):
+            past = history[row, :step].tolist()
+            grams = {tuple(past[i : i + n]) for i in range(len(past) - n + 1)}
+            suffix = past[len(past) - n + 1 :] if n > 1 else []
+            expected = [len(suffix) == n - 1 and (*suffix, token) in grams for token in range(vocab)]
+            assert banned[row].tolist() == expected
+            felt |= any(expected)
+    assert felt
+
+
+def test_an_ngram_longer_than_the_output_bans_nothing() -> None:
+    assert not repeated_ngrams(jnp.ones((2, 3), jnp.int32), jnp.int32(3), 4, 5).any()
+
+
+def test_generated_tokens_are_those_before_the_step() -> None:
+    seen = generated_tokens(jnp.array([[4, 0, 4, 2]]), jnp.int32(3), 6)
+    np.testing.assert_array_equal(seen, [[True, False, False, False, True, False]])
+
+
+def test_the_repetition_penalty_lowers_logits_of_either_sign_of_seen_tokens_only() -> None:
+    logits = jnp.array([[3.0, -3.0, 0.0, 3.0, -jnp.inf]])
+    seen = jnp.array([[True, True, True, False, True]])
+    np.testing.assert_array_equal(penalise_repetition(logits, seen, 2.0), [[1.5, -6.0, 0.0, 3.0, -np.inf]])
+
+
+def test_a_ban_moves_no_probability_to_the_other_tokens() -> None:
+    logits = jnp.log(jnp.array([[0.3, 0.3, 0.2, 0.1, 0.1]]))
+    rules = Rules(bos=3, eos=1, pad=4, no_repeat_ngram=1)
+    allowed = jnp.array([True, True, False, True, True])
+    logprobs = next_logprobs(logits, jnp.array([[0, 2]]), jnp.int32(1), rules, allowed)
+    np.testing.assert_allclose(logprobs, [[-np.inf, np.log(0.3), -np.inf, -np.inf, -np.inf]], rtol=1e-6)
+
+
+def test_the_end_of_sentence_may_always_come() -> None:
+    allowed = jnp.array([True, True, False, False])
+    mask = vocabulary_mask(6, eos=3, forbidden=(1, 3), allowed=allowed)
+    np.testing.assert_array_equal(mask, [True, False, False, True, False, False])
