@@ -1,6 +1,12 @@
-"""What all tests share."""
+"""What all tests share: JAX at its strictest, quick compilation, the real corpora."""
 
+import os
 from pathlib import Path
+
+# Tests compile hundreds of small programs and run each a few times: compiling is what takes long.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
+os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 
 import pytest
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -51,7 +51,7 @@ class DataOptions(Section):
         return Path(os.path.abspath(Path(self.folder).expanduser())) if self.folder else None
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> "DataOptions":
         if self.folder and self.embedded:
             broken("embedded", "both a folder and an embedded corpus are given", "keep one of them")
         if not self.folder and not self.embedded:
@@ -119,7 +119,7 @@ class ModelOptions(Section):
         return TransformerConfig(source_vocab=source_vocab, target_vocab=target_vocab, **(preset | given))
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> "ModelOptions":
         if self.preset is not None and self.preset not in PRESETS:
             near = get_close_matches(self.preset, PRESETS, n=1)
             names = f"the presets are {', '.join(PRESETS)}"
@@ -148,7 +148,7 @@ class OptimizerOptions(Section):
     clip: float = Field(default=0.0, ge=0.0, description="Largest global norm of the gradient; 0 = no clipping.")
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> "OptimizerOptions":
         if self.name == "adam" and self.weight_decay:
             broken("weight_decay", "adam does not decay weights", 'use optimizer.name = "adamw", or 0')
         return self
@@ -168,7 +168,7 @@ class ScheduleOptions(Section):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> "ScheduleOptions":
         # A setting that would have no effect is refused: the reader of a recipe would believe it.
         if self.name == "noam":
             if self.peak is not None:
@@ -210,7 +210,7 @@ class TrainOptions(Section):
     mesh: int = Field(default=0, ge=0, description="Devices that share a batch; 0 = all there are.")
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> "TrainOptions":
         if self.best_by == "bleu" and not self.bleu_every:
             broken("best_by", "the best by BLEU is asked for, and BLEU is never measured", "give train.bleu_every")
         return self
@@ -238,7 +238,7 @@ class DecodeOptions(Section):
     )
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> "DecodeOptions":
         if self.n_best > self.beam_size:
             what = f"a beam of {self.beam_size} cannot give the {self.n_best} best"
             broken("n_best", what, "raise beam_size or lower n_best")
@@ -276,7 +276,7 @@ class Recipe(Section):
     evaluate: EvaluateOptions = EvaluateOptions()
 
     @model_validator(mode="after")
-    def _check(self) -> Self:
+    def _check(self) -> "Recipe":
         if not self.tokenizer.joint and self.model.tie not in ("target-output", "none"):
             # Two vocabularies of one size would pass every later check and share ids that mean different tokens.
             tie = self.model.tie or "three-way"

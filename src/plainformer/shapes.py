@@ -12,7 +12,7 @@
 | `vocab`   | rows of the embedding table, padding included                        |
 """
 
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 
 Ids = Int[Array, "batch seq"]
 Valid = Bool[Array, "batch seq"]
@@ -22,4 +22,4 @@ Logits = Float[Array, "batch seq vocab"]
 Mask = Bool[Array, "#batch #heads #query #key"]
 Scalar = Float[Array, ""]
 
-__all__ = ["Array", "Bool", "Float", "Hidden", "Ids", "Int", "Logits", "Mask", "PRNGKeyArray", "Scalar", "Valid"]
+__all__ = ["Array", "Bool", "Float", "Hidden", "Ids", "Int", "Logits", "Mask", "PRNGKeyArray", "Scalar", "UInt32", "Valid"]

@@ -15,27 +15,27 @@ PAD, BOS, EOS = 3, 0, 5
 IDS: Any = {"bos": BOS, "eos": EOS, "pad": PAD}
 # Few target tokens, so that the end of sentence often wins.
 PAPER = TransformerConfig(
-    source_vocab=23, target_vocab=9, d_model=12, d_ff=20, heads=2, encoder_layers=1, decoder_layers=2, tie="none",
+    source_vocab=23, target_vocab=12, d_model=12, d_ff=20, heads=2, encoder_layers=1, decoder_layers=2, tie="none",
     max_len=31,
 )  # fmt: skip
 VARIANTS = {
     "the paper": PAPER,
-    "pre-norm, learned positions, gated, RMS": dataclasses.replace(
-        PAPER, norm="rms", norm_position="pre", position="learned", gated=True, activation="silu", bias=False
+    "nearly all else": dataclasses.replace(
+        PAPER, norm="rms", norm_position="pre", position="learned", gated=True, activation="silu", bias=False,
+        source_vocab=12, tie="three-way", d_k=5, d_v=7,
     ),
-    "tied, d_k unlike d_v": dataclasses.replace(PAPER, source_vocab=9, tie="three-way", d_k=5, d_v=7),
-}
+}  # fmt: skip
 SOURCES = [[4, 8, 1, 6], [], [7, 7, 2, 8, 1, 4, 6, 1, 2], [8, 1, 2, 2]]
 # Logits of size 10, summed in another order in float32 (1e-6 each), added up over a dozen steps.
 CLOSE: Any = {"rtol": 1e-5, "atol": 2e-5}
-# Left alone, a random Transformer repeats one token: a ban on repeated pairs makes it say something.
-SETTINGS = GenerationSettings(beam_size=3, n_best=3, max_margin=3, max_ratio=0.7, no_repeat_ngram=2)
+# Left alone, a random Transformer repeats one token: a ban on repeats makes it say something.
+SETTINGS = GenerationSettings(beam_size=3, n_best=3, max_margin=3, max_ratio=0.7, no_repeat_ngram=1)
 
 
 @pytest.fixture(scope="module", params=list(VARIANTS.values()), ids=list(VARIANTS))
 def model(request: pytest.FixtureRequest) -> Transformer:
     """Weights thrice as large as at the start, so that predictions are far from uniform and from each other."""
-    return eqx.filter_jit(_large)(request.param, jax.random.key(9))
+    return eqx.filter_jit(_large)(request.param, jax.random.key(11))
 
 
 def _large(config: TransformerConfig, key: jax.Array) -> Transformer:
@@ -68,7 +68,7 @@ def test_a_beams_score_equals_the_forced_score(model: Transformer, found: list[l
 
 
 def test_company_does_not_change_a_sentence(model: Transformer, found: list[list[Hypothesis]]) -> None:
-    """Nor do the order of the input, the padding of the source (8 tokens here, 16 there) and the room for the output."""
+    """Nor do the order of the input, the padding of the source (8 here, 16 there) and the room for the output."""
     short = [index for index, source in enumerate(SOURCES) if len(source) < 8]
     alone = generate(model, [SOURCES[index] for index in reversed(short)], SETTINGS, batch_tokens=1, **IDS)
     for index, hypotheses in zip(reversed(short), alone, strict=True):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Lengths = NDArray[np.int64]
+LANES = 8  # rows in multiples of this keep a processor's vector units full
 
 
 @dataclass(frozen=True)
@@ -22,14 +23,16 @@ def choose_buckets(source: Lengths, target: Lengths, *, batch_tokens: int, most:
     """The at most `most` shapes that lose the least to padding on these lengths, shortest first.
 
     A pair belongs by the longer of its sides. The edges are optimal (dynamic programming over the lengths that occur);
-    each shape gets as many rows as `batch_tokens` tokens of the longer side allow, rounded down to `multiple`.
+    each shape gets as many rows as `batch_tokens` tokens of the longer side allow, rounded down to `multiple`, and to
+    `LANES` times that where there are as many.
     """
     longest = np.maximum(source, target)
     edges = _optimal_edges(longest, most)
     buckets = []
     for below, edge in zip([0, *edges[:-1]], edges, strict=True):
         members = (longest > below) & (longest <= edge)
-        rows = max(batch_tokens // edge // multiple, 1) * multiple
+        unit = multiple * LANES if batch_tokens // edge >= multiple * LANES else multiple
+        rows = max(batch_tokens // edge // unit, 1) * unit
         buckets.append(Bucket(rows, int(source[members].max()), int(target[members].max())))
     return buckets
 

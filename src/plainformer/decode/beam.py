@@ -184,12 +184,17 @@ def _finish(search: _Search, bounds: Int[Array, " batch"], weights: Float[Array,
 def _stop_where_decided(
     search: _Search, bounds: Int[Array, " batch"], weights: Float[Array, " lengths"], n_best: int
 ) -> _Search:
-    """Empty the beam of every sentence whose live hypotheses cannot displace one of its `n_best` finished ones."""
+    """Empty the beam of every sentence whose live hypotheses cannot displace one of its `n_best` finished ones.
+
+    The whole beam or nothing: without a hopeless row the others' extensions would meet less competition.
+    """
     needed = jax.lax.top_k(search.finished.scores, n_best)[0][:, -1]
     reachable = search.logprobs * weights[bounds][:, None]
     # A tie does not displace: the earlier of two equal scores comes first.
-    can_win = reachable > needed[:, None]
-    return eqx.tree_at(lambda s: s.logprobs, search, jnp.where(can_win, search.logprobs, -jnp.inf))
+    can_win = jnp.any(reachable > needed[:, None], axis=1, keepdims=True)
+    return eqx.tree_at(
+        lambda s: s.logprobs, search, jnp.where(jnp.broadcast_to(can_win, reachable.shape), search.logprobs, -jnp.inf)
+    )
 
 
 def top_k(

@@ -1,15 +1,16 @@
 """What decoding asks of a model, and what it gives back."""
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import numpy as np
 
 from plainformer.models.config import TransformerConfig
-from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Valid
+from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Valid
 
 
+@runtime_checkable
 class EncoderDecoder(Protocol):
     """A model that reads a source once and predicts the target one token at a time. `models.Transformer` is one."""
 
@@ -28,7 +29,9 @@ class EncoderDecoder(Protocol):
         """Consume one token per row: float32 logits of the next one, and the state after it."""
         ...
 
-    def __call__(self, source: Ids, source_valid: Valid, target: Ids, /) -> Logits:
+    def __call__(
+        self, source: Ids, source_valid: Valid, target: Int[Array, "batch target"], /
+    ) -> Float[Array, "batch target vocab"]:
         """Logits (batch, target, vocab) of every next token: the full forward, without a cache."""
         ...
 

@@ -87,5 +87,7 @@ def _search(
     search = jax.lax.while_loop(lambda search: jnp.any(search.lives), advance, search)
     scores = jnp.where(bounds > 0, search.logprobs * weights[search.lengths], -jnp.inf)
     final = jnp.take_along_axis(search.tokens, jnp.maximum(search.lengths - 1, 0)[:, None], axis=1)
-    every = Hypotheses(search.tokens, search.lengths, search.logprobs, scores, final[:, 0] == rules.eos)
-    return jax.tree.map(lambda leaf: leaf[:, None], every)
+    ended = final[:, 0] == rules.eos
+    return Hypotheses(
+        search.tokens[:, None], search.lengths[:, None], search.logprobs[:, None], scores[:, None], ended[:, None]
+    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
 from plainformer.decode.settings import GenerationSettings
-from plainformer.shapes import Ids, Logits, Valid
+from plainformer.shapes import Array, Float, Ids, Int, Valid
 
 NextLogits = Callable[[list[int]], np.ndarray]
 """The logits (vocab,) of the next token, given the target tokens so far without the beginning of sentence."""
@@ -31,7 +31,9 @@ def model_logits(model: EncoderDecoder, source: Sequence[int], *, bos: int, eos:
 
 
 @eqx.filter_jit
-def _forward(model: EncoderDecoder, source: Ids, source_valid: Valid, target: Ids) -> Logits:
+def _forward(
+    model: EncoderDecoder, source: Ids, source_valid: Valid, target: Int[Array, "batch target"]
+) -> Float[Array, "batch target vocab"]:
     return model(source, source_valid, target)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from plainformer.decode.batch import check_ids, group_by_length, pad_rows
 from plainformer.decode.contract import EncoderDecoder
 from plainformer.errors import InputError
-from plainformer.shapes import Array, Float, Ids, Valid
+from plainformer.shapes import Array, Float, Ids, Int, Valid
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,11 @@ class PairScore:
 
 @eqx.filter_jit
 def forced_logprobs(
-    model: EncoderDecoder, source: Ids, source_valid: Valid, target_in: Ids, target_out: Ids
+    model: EncoderDecoder,
+    source: Ids,
+    source_valid: Valid,
+    target_in: Int[Array, "batch target"],
+    target_out: Int[Array, "batch target"],
 ) -> Float[Array, "batch target"]:
     """The log-probability (nats) of every `target_out` token, where the decoder has read `target_in` up to there."""
     logprobs = jax.nn.log_softmax(model(source, source_valid, target_in).astype(jnp.float32))

@@ -102,7 +102,7 @@ class Translator:
                     fix="split it into sentences, or raise --max-source-tokens",
                 )
 
-    def _special(self) -> dict[str, int]:
+    def _special(self) -> dict[str, Any]:
         return {
             "bos": self.target_tokenizer.bos_id,
             "eos": self.target_tokenizer.eos_id,

@@ -1,7 +1,7 @@
 """The shape of a Transformer, as data: what a model folder's `config.json` holds. No JAX is imported here."""
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 from plainformer.errors import InputError
 
@@ -78,7 +78,7 @@ class TransformerConfig:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any], *, where: str = "config.json") -> Self:
+    def from_dict(cls, values: dict[str, Any], *, where: str = "config.json") -> "TransformerConfig":
         """Raises InputError on an unknown or missing key."""
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):

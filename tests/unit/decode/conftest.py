@@ -68,7 +68,7 @@ def make_toy(
         table[:, EOS] += eos_bonus
     rows = np.full((ROWS, vocab + padding), -np.inf, np.float32)
     rows[:, :vocab] = table
-    sizes = dict(d_model=6, heads=2, tie="none", source_vocab=19, target_vocab=vocab)
+    sizes = {"d_model": 6, "heads": 2, "tie": "none", "source_vocab": 19, "target_vocab": vocab}
     return Toy(jnp.asarray(rows), on_step, TransformerConfig(**{**sizes, **config}))
 
 
@@ -89,4 +89,4 @@ def next_logits(model: Toy, source: list[int]) -> Callable[[list[int]], np.ndarr
 @pytest.fixture(scope="session")
 def toys() -> SimpleNamespace:
     """`toys.make(...)` makes a toy; `toys.ids` are its special tokens, as keyword arguments; `toys.next_logits`."""
-    return SimpleNamespace(make=make_toy, next_logits=next_logits, ids=dict(bos=BOS, eos=EOS, pad=PAD))
+    return SimpleNamespace(make=make_toy, next_logits=next_logits, ids={"bos": BOS, "eos": EOS, "pad": PAD})

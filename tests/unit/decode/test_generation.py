@@ -47,12 +47,13 @@ def test_progress_ends_at_the_number_of_sources(toys: SimpleNamespace) -> None:
     )
     assert len(seen) > 1
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})
-    assert {of for _, of in seen} == {len(SOURCES)} and seen[-1][0] == len(SOURCES)
+    assert {of for _, of in seen} == {len(SOURCES)}
+    assert seen[-1][0] == len(SOURCES)
 
 
 def test_only_allowed_tokens_come(toys: SimpleNamespace) -> None:
-    free = generate(toys.make(), SOURCES, SETTINGS, **toys.ids)
-    found = generate(toys.make(), SOURCES, SETTINGS, allowed={0, 6}, **toys.ids)
+    free = generate(toys.make(), SOURCES, SETTINGS, batch_tokens=64, **toys.ids)
+    found = generate(toys.make(), SOURCES, SETTINGS, batch_tokens=256, allowed={0, 6}, **toys.ids)
     tokens = [{token for hypotheses in result for one in hypotheses for token in one.ids} for result in (free, found)]
     assert tokens == [{0, 3, 5, 6}, {0, 6}]
 
@@ -71,7 +72,8 @@ def test_learned_positions_bound_the_source_and_the_output(toys: SimpleNamespace
     with pytest.raises(InputError, match="source 1: 11 tokens and the end of sentence do not fit"):
         generate(model, [[3] * 11], **toys.ids)
     (longest,), (other,) = generate(model, [[3] * 10, [5]], **toys.ids)
-    assert len(longest.ids) == len(other.ids) == 11 and not longest.finished
+    assert len(longest.ids) == len(other.ids) == 11
+    assert not longest.finished
 
 
 @pytest.mark.parametrize("beam", [1, 3])
