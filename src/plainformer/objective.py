@@ -79,18 +79,20 @@ def _fused(smoothing, vocab, hidden, weight, targets, valid):
 
 def _fused_forward(smoothing, vocab, hidden, weight, targets, valid):
     def visit(carry, chunk):
-        sums, d_weight = carry
+        sums, d_table = carry
         terms, (logits, log_total) = _chunk_terms(smoothing, vocab, weight, *chunk)
         h, target, real = chunk
         at = jnp.arange(logits.shape[1])[None, :]
         probability = jnp.exp(logits - log_total[:, None])
         wanted = jnp.where(at == target[:, None], 1.0 - smoothing, 0.0) + jnp.where(at < vocab, smoothing / vocab, 0.0)
         d_logits = jnp.where(real[:, None], probability - wanted, 0.0).astype(h.dtype)
-        return (_add(sums, terms), d_weight + h.T @ d_logits), d_logits @ weight.T
+        return (_add(sums, terms), d_table + d_logits.T @ h), d_logits @ table
 
-    carry = _zeros(), jnp.zeros_like(weight)
-    (sums, d_weight), d_hidden = jax.lax.scan(visit, carry, _chunks(hidden, targets, valid))
-    return sums, (d_hidden.reshape(-1, hidden.shape[1])[: len(hidden)], d_weight)
+    # One row per token, as in an embedding: the products then read and write it row by row.
+    table = weight.T
+    carry = _zeros(), jnp.zeros_like(table)
+    (sums, d_table), d_hidden = jax.lax.scan(visit, carry, _chunks(hidden, targets, valid))
+    return sums, (d_hidden.reshape(-1, hidden.shape[1])[: len(hidden)], d_table.T)
 
 
 def _fused_backward(smoothing, vocab, saved, d_sums):
@@ -111,7 +113,8 @@ def _chunk_terms(smoothing, vocab, weight, hidden, targets, valid):
     log_total = peak + jnp.log(jnp.exp(logits - peak[:, None]).sum(axis=-1))
     target_logit = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
     # The mean logit needs no pass over the logits: it is the product with the mean column.
-    mean_logit = upcast(hidden @ weight[:, :vocab].mean(axis=1))
+    real = (jnp.arange(weight.shape[1]) < vocab).astype(weight.dtype)
+    mean_logit = upcast(hidden @ (weight @ (real / vocab)))
     nll = log_total - target_logit
     loss = (1.0 - smoothing) * nll + smoothing * (log_total - mean_logit)
     terms = (loss, nll, (target_logit >= peak).astype(loss.dtype), jnp.ones_like(loss))

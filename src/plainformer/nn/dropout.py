@@ -1,6 +1,7 @@
 """Dropout (Srivastava et al. 2014; the paper's section 5.4)."""
 
 import math
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -20,11 +21,28 @@ class Dropout(eqx.Module):
         """Drop values of `x`; without a key (inference) or at rate 0, return `x` itself."""
         if key is None or self.rate == 0.0:
             return x
-        keep = cheap_bits(key, x.shape) >= jnp.uint32(round(self.rate * LEVELS))
-        return jnp.where(keep, x * (1.0 / (1.0 - self.rate)), 0.0)
+        return _drop(self.rate, x, jax.random.key_data(key))
 
 
-def cheap_bits(key: PRNGKeyArray, shape: tuple[int, ...]) -> UInt32[Array, "..."]:
+@partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _drop(rate: float, x: Float[Array, "*axes"], key: UInt32[Array, " words"]) -> Float[Array, "*axes"]:
+    keep = cheap_bits(key, x.shape) >= jnp.uint32(round(rate * LEVELS))
+    return jnp.where(keep, x * (1.0 / (1.0 - rate)), 0.0)
+
+
+def _drop_forward(rate, x, key):
+    return _drop(rate, x, key), key
+
+
+def _drop_backward(rate, key, d_y):
+    # The mask is made again from the key: cheaper than keeping it in memory until here.
+    return _drop(rate, d_y, key), None
+
+
+_drop.defvjp(_drop_forward, _drop_backward)
+
+
+def cheap_bits(key: UInt32[Array, " words"], shape: tuple[int, ...]) -> UInt32[Array, "..."]:
     """Random 32-bit words from their index alone: the fast twin of `jax.random.bits`, for dropout only.
 
     JAX's generator makes twenty rounds for every word, more than the layer around it costs. Dropout needs words that
@@ -32,7 +50,7 @@ def cheap_bits(key: PRNGKeyArray, shape: tuple[int, ...]) -> UInt32[Array, "..."
     tables) over the index, with one half of the key before them and the other half between, do, and melt into the
     operation that uses them. Like every use of a key, the words depend on key and place alone.
     """
-    first, second = jax.random.key_data(key).astype(jnp.uint32)[:2]
+    first, second = key[0], key[1]
     index = jax.lax.iota(jnp.uint32, math.prod(shape)).reshape(shape)
     return _mix(_mix(index * jnp.uint32(0x9E3779B9) ^ first) + second)
 

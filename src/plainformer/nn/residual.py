@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import equinox as eqx
+import jax
 
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.norm import Norm
@@ -18,7 +19,7 @@ class PostNorm(eqx.Module):
     dropout: Dropout
 
     def __call__(self, x: Hidden, sublayer: Sublayer, key: PRNGKeyArray | None) -> Hidden:
-        return self.norm(x + self.dropout(sublayer(x), key))
+        return keep(self.norm(x + self.dropout(sublayer(x), key)))
 
 
 class PreNorm(eqx.Module):
@@ -28,7 +29,13 @@ class PreNorm(eqx.Module):
     dropout: Dropout
 
     def __call__(self, x: Hidden, sublayer: Sublayer, key: PRNGKeyArray | None) -> Hidden:
-        return x + self.dropout(sublayer(self.norm(x)), key)
+        return keep(x + self.dropout(sublayer(self.norm(x)), key))
+
+
+def keep(x: Hidden) -> Hidden:
+    """`x`, computed once: a compiler that fuses would otherwise compute it again inside every operation that uses it,
+    and with it all that came before it, since a residual stream is nothing but sums."""
+    return jax.lax.optimization_barrier(x)
 
 
 Residual = PostNorm | PreNorm

@@ -1,0 +1,40 @@
+"""`import plainformer` and every `--help` are light: the first answer must not wait for an engine to load."""
+
+import subprocess
+import sys
+
+HEAVY = {"jax", "jaxlib", "numpy", "equinox", "optax", "orbax", "grain", "tokenizers", "safetensors", "pydantic"} | {
+    *("sacrebleu", "torch", "transformers", "tensorflow", "altair", "starlette", "uvicorn", "tensorboardX")
+}
+
+REPORT = "print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules}))"
+
+
+def loaded_after(code: str) -> set[str]:
+    """The top-level packages that a fresh Python has loaded after `code`."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys\n{code}\n{REPORT}"], capture_output=True, text=True, timeout=120, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split()[1:])
+
+
+def test_importing_the_package_loads_nothing_heavy() -> None:
+    loaded = loaded_after("import plainformer; plainformer.InputError; plainformer.__version__")
+    assert "plainformer" in loaded
+    assert not loaded & HEAVY
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
+    lines = [
+        *("", "--help", "--version", "train --help", "translate --help", "evaluate --help", "info --help"),
+        *("demo --help", "data --help", "data fetch --help"),
+    ]
+    loaded = loaded_after(
+        "from plainformer.cli.main import main\n"
+        f"for line in {lines!r}:\n"
+        "    sys.argv = ['plainformer', *line.split()]\n"
+        "    try: main()\n"
+        "    except SystemExit: pass\n"
+    )
+    assert "typer" in loaded
+    assert not loaded & HEAVY

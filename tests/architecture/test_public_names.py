@@ -1,0 +1,40 @@
+"""The shop window is a promise: a name leaves it, or enters it, on purpose."""
+
+import pytest
+
+import plainformer
+
+PROMISED = [
+    "GenerationSettings",
+    "InputError",
+    "PRESETS",
+    "PlainformerError",
+    "Recipe",
+    "Tokenizer",
+    "Transformer",
+    "TransformerConfig",
+    "Translation",
+    "Translator",
+    "WorkError",
+    "__version__",
+    "load",
+    "load_recipe",
+    "run_recipe",
+]
+
+
+def test_the_public_names_are_the_promised_ones() -> None:
+    assert sorted(plainformer.__all__) == PROMISED
+
+
+@pytest.mark.parametrize("name", PROMISED)
+def test_a_public_name_leads_to_the_object_of_that_name(name: str) -> None:
+    found = getattr(plainformer, name)
+    assert found is not None
+    # A class or function is called what it is exported as; a constant has no name of its own.
+    assert getattr(found, "__name__", name) == name
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Tranformer'"):
+        plainformer.Tranformer  # noqa: B018

@@ -1,0 +1,39 @@
+"""Sizes that keep a file one idea and a function on one screen."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
+
+LONGEST_FILE = 400
+LONGEST_FUNCTION = 60
+# Names that say nothing of what is inside.
+VAGUE = {"utils", "util", "helpers", "helper", "misc", "common"}
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_a_file_is_short_and_named_after_its_idea(path: Path) -> None:
+    lines = SOURCE.joinpath(path).read_text(encoding="utf-8").splitlines()
+    assert len(lines) <= LONGEST_FILE
+    assert not set(path.with_suffix("").parts) & VAGUE
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_a_function_fits_on_a_screen(path: Path) -> None:
+    tree = ast.parse(SOURCE.joinpath(path).read_text(encoding="utf-8"))
+    lengths = {
+        node.name: (node.end_lineno or 0) - node.lineno + 1
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: length for name, length in lengths.items() if length > LONGEST_FUNCTION} == {}
+
+
+@pytest.mark.parametrize("path", FILES, ids=str)
+def test_a_file_says_what_it_is_for(path: Path) -> None:
+    text = SOURCE.joinpath(path).read_text(encoding="utf-8")
+    # An empty __init__.py is a mark, not a file to read.
+    assert not text.strip() or ast.get_docstring(ast.parse(text))

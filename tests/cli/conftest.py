@@ -1,0 +1,262 @@
+"""What these tests share: the command line, in this process or in one of its own, and a tiny trained run."""
+
+import io
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+Pair = tuple[str, str]
+
+WHO = {
+    "the man": "der mann",
+    "the woman": "die frau",
+    "a child": "ein kind",
+    "the dog": "der hund",
+    "a cat": "eine katze",
+    "the bird": "der vogel",
+}
+DOES = {"sees": "sieht", "likes": "mag", "finds": "findet", "draws": "malt", "wants": "will"}
+WHAT = {"an apple": "einen apfel", "the house": "das haus", "a book": "ein buch", "the sea": "das meer"}
+
+RECIPE = """\
+name = "micro"
+
+[data]
+folder = "{folder}"
+source = "en"
+target = "de"
+train = "train"
+dev = "val"
+max_tokens = 40
+batch_tokens = 700
+buckets = 1
+
+[tokenizer]
+kind = "bpe"
+vocab_size = 330
+
+[model]
+d_model = 16
+d_ff = 24
+heads = 2
+encoder_layers = 1
+decoder_layers = 1
+dropout = 0.2
+
+[schedule]
+warmup = 3
+
+[train]
+steps = 6
+save_every = 2
+evaluate_every = 2
+log_every = 1
+keep_last = 3
+seed = 7
+mesh = 1
+
+[decode]
+beam_size = 2
+max_margin = 3
+"""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+    def error(self, code: int, *, out: str = "") -> str:
+        """The error of a command that ended with `code`, having written `out` and then one line on stderr."""
+        assert (self.code, self.out) == (code, out), self
+        return self.last_line()
+
+    def last_line(self) -> str:
+        """The one line of error, after lines of progress if there are any."""
+        *before, line = self.err.splitlines()
+        assert self.err.endswith("\n"), self
+        assert all(other.startswith("step ") for other in before), self.err
+        assert line.startswith("plainformer: "), self.err
+        return line.removeprefix("plainformer: ")
+
+
+@dataclass(frozen=True)
+class Micro:
+    """A recipe file and the folder of the text that it trains on."""
+
+    recipe: Path
+    data: Path
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run of the micro recipe."""
+
+    recipe: Path
+    data: Path
+    folder: Path
+    outcome: Outcome
+
+
+@pytest.fixture(scope="session", autouse=True)
+def program_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Compiled programs are kept for these tests alone; every process they start finds them."""
+    folder = tmp_path_factory.mktemp("programs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAINFORMER_CACHE", str(folder))
+        yield folder
+
+
+def _run_here(*arguments: object, stdin: bytes | BinaryIO = b"") -> Outcome:
+    from plainformer.cli.main import main
+
+    source = io.BytesIO(stdin) if isinstance(stdin, bytes) else stdin
+    out, err = io.BytesIO(), io.BytesIO()
+    code: Any = 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["plainformer", *map(str, arguments)])
+        patch.setattr(sys, "stdin", io.TextIOWrapper(source, encoding="utf-8"))
+        patch.setattr(sys, "stdout", io.TextIOWrapper(out, encoding="utf-8", write_through=True))
+        patch.setattr(sys, "stderr", io.TextIOWrapper(err, encoding="utf-8", write_through=True))
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code or 0
+        written, told = out.getvalue().decode(), err.getvalue().decode()
+    return Outcome(code, written, told)
+
+
+@pytest.fixture(scope="session")
+def cli() -> Callable[..., Outcome]:
+    """`cli("translate", run, stdin=b"...")`: the command line in this process, without the cost of starting one."""
+    return _run_here
+
+
+def _spawn(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+    return subprocess.Popen([sys.executable, "-m", "plainformer", *map(str, arguments)], **pipes)
+
+
+@pytest.fixture(scope="session")
+def spawn() -> Callable[..., subprocess.Popen[bytes]]:
+    """The command line in a process of its own; it takes seconds to start."""
+    return _spawn
+
+
+def _finished(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Outcome:
+    out, err = process.communicate(stdin, timeout=120)
+    return Outcome(process.returncode, out.decode(), err.decode())
+
+
+@pytest.fixture(scope="session")
+def finished() -> Callable[..., Outcome]:
+    """Wait for a process to end."""
+    return _finished
+
+
+def _write_pairs(folder: Path, name: str, pairs: Sequence[Pair]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for suffix, side in (("en", 0), ("de", 1)):
+        (folder / f"{name}.{suffix}").write_text("".join(pair[side] + "\n" for pair in pairs), encoding="utf-8")
+
+
+@pytest.fixture(scope="session")
+def write_pairs() -> Callable[..., None]:
+    """Write `name.en` and `name.de` into a folder."""
+    return _write_pairs
+
+
+def _micro(folder: Path) -> Micro:
+    """80 distinct pairs, a blank and an overlong one to train on, 7 to watch, 11 to score, all different."""
+    pairs = [
+        (f"{who} {does} {what}", f"{WHO[who]} {DOES[does]} {WHAT[what]}")
+        for who, does, what in itertools.product(WHO, DOES, WHAT)
+    ]
+    random.Random(3).shuffle(pairs)
+    data = folder / "data"
+    _write_pairs(data, "train", [*pairs[:80], ("", ""), ("the dog " * 60, "der hund " * 60)])
+    _write_pairs(data, "val", pairs[80:87])
+    _write_pairs(data, "test", pairs[87:98])
+    recipe = folder / "micro.toml"
+    recipe.write_text(RECIPE.format(folder=data), encoding="utf-8")
+    return Micro(recipe, data)
+
+
+@pytest.fixture
+def micro(tmp_path: Path) -> Micro:
+    """The micro recipe, and text of its own to change."""
+    return _micro(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory, program_cache: Path) -> Trained:
+    """The micro recipe, trained once. To be read, and copied where it must change."""
+    root = tmp_path_factory.mktemp("micro")
+    made = _micro(root)
+    outcome = _run_here("train", made.recipe, "--run", root / "run")
+    assert outcome.code == 0, outcome
+    return Trained(made.recipe, made.data, root / "run", outcome)
+
+
+def _results(run: Path) -> dict[str, object]:
+    """All that must not depend on how often a run was interrupted: weights to the byte, and every figure but times."""
+    from plainformer.train.log import TIMING
+
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return {
+        "metrics": [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
+    } | {name: (run / name / "model.safetensors").read_bytes() for name in ("last", "best", "average")}
+
+
+@pytest.fixture(scope="session")
+def results() -> Callable[[Path], dict[str, object]]:
+    """What a run came to, for comparing two."""
+    return _results
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """`small_disk(folder, "3m")`: `folder` on a disk of its own with so much room; skips where nobody may mount one."""
+    mounted: list[Path] = []
+
+    def mount(folder: Path, size: str) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(folder)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            pytest.skip("there is no mount command here")
+        if done.returncode:
+            pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in reversed(mounted):
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.fixture
+def fill() -> Callable[[Path, int], Path]:
+    """`fill(folder, left)`: a file that takes all the room of the folder's disk but `left` bytes."""
+
+    def take(folder: Path, left: int) -> Path:
+        free = os.statvfs(folder)
+        filler = folder / "filler"
+        with filler.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, free.f_bavail * free.f_frsize - left)
+        return filler
+
+    return take

@@ -1,0 +1,358 @@
+"""Whatever is put in, the end is one line: what, where, what to do; the right exit code; and nothing is lost."""
+
+import io
+import json
+import os
+import random
+import shutil
+import struct
+
+import pytest
+
+from plainformer.train.log import TIMING
+
+
+def folder_of(trained, tmp_path):
+    """A copy of the training text, to spoil."""
+    return shutil.copytree(trained.data, tmp_path / "spoilt")
+
+
+def train(cli, trained, data, *options):
+    """Try to train on `data`; the run's folder must not appear with anything in it that a run would have."""
+    run = data.parent / "run"
+    outcome = cli("train", trained.recipe, "--run", run, "--data", data, *options)
+    assert not (run / "checkpoints").exists()
+    assert not (run / "recipe.toml").exists()
+    return outcome
+
+
+# Data
+
+
+def test_files_of_different_length_are_told_with_counts_and_the_first_suspicious_line(
+    cli, trained, tmp_path, write_pairs
+):
+    # Each line is told from its neighbours by its length, so that the missing one can be guessed.
+    sides = [["a" * (3 + 7 * number % 29) for number in range(40)] for _ in range(2)]
+    data = folder_of(trained, tmp_path)
+    (data / "train.en").write_text("\n".join(sides[0]) + "\n")
+    (data / "train.de").write_text("\n".join(sides[1][:16] + sides[1][17:]) + "\n")
+    error = train(cli, trained, data).error(2)
+    assert error.startswith(
+        f"{data}/train.en:17: train.en has 40 lines and train.de has 39; near line 17 they lose step"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("train.de", None, "train.de is missing beside train.en"),
+        ("val.en", None, "val.en is missing beside val.de"),
+        ("train.en", b"", "spoilt/train.en: the file is empty; give a file with one sentence a line"),
+        ("train.de", b"ein hund\nein m\xe4dchen\n", "spoilt/train.de:2: not UTF-8: 0xE4 at byte 6 of the line"),
+        ("val.de", b"\xff\xfee\0i\0n\0", "val.de: the file begins with the byte order mark of UTF-16"),
+        ("train.en", b"PK\x03\x04\0\0\0\0", "spoilt/train.en:1: NUL byte at byte 5 of the line"),
+        ("train.en", b"\x1f\x8b\x08\0", "the file is gzip-compressed, and its name does not say so; add .gz"),
+    ],
+)
+def test_a_file_that_is_missing_or_is_no_text_is_one_line(cli, trained, tmp_path, name, content, said):
+    data = folder_of(trained, tmp_path)
+    if content is None:
+        (data / name).unlink()
+    else:
+        (data / name).write_bytes(content)
+    assert said in train(cli, trained, data).error(2)
+
+
+def test_text_of_which_nothing_is_left_is_one_line(cli, trained, tmp_path, write_pairs):
+    data = folder_of(trained, tmp_path)
+    write_pairs(data, "val", [("", "ein hund"), ("a dog", "")])
+    outcome = train(cli, trained, data)
+    assert "no pair is left" in outcome.last_line()
+    assert outcome.code == 2
+
+
+def test_a_data_folder_that_is_not_there_is_one_line_with_the_nearest(cli, trained, tmp_path):
+    data = folder_of(trained, tmp_path)
+    assert "did you mean 'spoilt'?" in train(cli, trained, data.with_name("spoild")).error(2)
+
+
+# Recipes
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["train.stpes=3"], "--set train.stpes=3: unknown key train.stpes; did you mean train.steps"),
+        (["model.heads=3"], "d_model 16 is not divisible by 3 heads; choose a number of heads that divides d_model"),
+        (["train.steps=many"], 'train.steps is "many" and must be a whole number'),
+        (["train.steps"], "--set"),
+        (["model.preset=paper-bse"], "did you mean paper-base"),
+        (["tokenizer.vocab_size=200"], "200"),
+        (["train.mesh=4096"], "train.mesh: 4096 devices wanted"),
+    ],
+)
+def test_a_setting_that_will_not_do_is_one_line(cli, trained, tmp_path, settings, said):
+    options = [word for setting in settings for word in ("--set", setting)]
+    outcome = cli("train", trained.recipe, "--run", tmp_path / "run", *options)
+    assert said in outcome.last_line()
+    assert outcome.code == 2
+    assert not (tmp_path / "run" / "checkpoints").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("heads = 2", "heads = 3"), "micro.toml:19: model.heads: d_model 16 is not divisible by 3 heads"),
+        (("steps = 6", "setps = 6"), "micro.toml:30: unknown key train.setps; did you mean train.steps"),
+        (("[train]", "[train"), "micro.toml:29: this is not TOML"),
+        (('name = "micro"', 'name = "micro'), "micro.toml:1: this is not TOML"),
+    ],
+)
+def test_a_recipe_that_will_not_do_is_one_line_with_its_line(cli, micro, tmp_path, change, said):
+    text = micro.recipe.read_text(encoding="utf-8")
+    assert text.count(change[0]) == 1
+    micro.recipe.write_text(text.replace(*change), encoding="utf-8")
+    assert said in cli("train", micro.recipe, "--run", tmp_path / "run").error(2)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_that_is_not_there_is_one_line(cli, micro):
+    near = micro.recipe.with_name("mikro.toml")
+    assert cli("train", near).error(2) == f"{near}: there is no such recipe; did you mean {micro.recipe}"
+    assert "there is no recipe 'multi30k-tny'; name a .toml file, or one of demo, " in cli(
+        "train", "multi30k-tny"
+    ).error(2)
+
+
+# Lines to translate
+
+
+def test_a_line_of_ten_thousand_words_is_refused_with_its_place(cli, trained):
+    text = b"the dog\n" + b"word " * 10_000 + b"\nthe cat\n"
+    for batch, done in ((1, 1), (64, 0)):
+        outcome = cli("translate", trained.folder, "--batch", batch, stdin=text)
+        assert outcome.code == 2
+        assert outcome.out.count("\n") == done
+        assert outcome.last_line().startswith("stdin:2: the line has ")
+        assert "at most 1,024 are translated at once; split it into sentences" in outcome.last_line()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"the dog\nein m\xe4dchen\n", "stdin:2: byte 6 of the line is not UTF-8; give UTF-8 text"),
+        (b"the dog\nthe\0cat\n", "stdin:2: the line has a NUL: this is not text"),
+        (b"\x7fELF\x02\x01\x01\0\0\0" + random.Random(5).randbytes(70_001), "stdin:1: "),
+        (random.Random(6).randbytes(70_001), "stdin:1: "),
+        ("the dog".encode("utf-16"), "stdin:1: byte 1 of the line is not UTF-8"),
+    ],
+)
+def test_binary_junk_on_standard_input_is_one_line(cli, trained, text, said):
+    outcome = cli("translate", trained.folder, "--batch", "1", stdin=text)
+    assert outcome.code == 2
+    assert outcome.last_line().startswith(said)
+
+
+def test_binary_junk_in_a_file_is_named_by_the_file(cli, trained, tmp_path):
+    (tmp_path / "junk").write_bytes(b"\xff")
+    assert cli("translate", trained.folder, "-f", tmp_path / "junk").error(2).startswith(f"{tmp_path}/junk:1: byte 1 ")
+
+
+# Models
+
+
+def text_of(**changes):
+    """A spoiler: JSON with some values changed."""
+
+    def spoil(path):
+        path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
+
+    return spoil
+
+
+def huge_header(path):
+    path.write_bytes(struct.pack("<Q", 2**62) + path.read_bytes()[8:])
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("config.json", lambda path: path.unlink()),
+        ("config.json", lambda path: path.write_bytes(b'{"d_model": 16')),
+        ("config.json", lambda path: path.write_bytes(b"[]")),
+        ("config.json", lambda path: path.write_bytes(b"\xff\xfe")),
+        ("config.json", text_of(model_type="marian")),
+        ("config.json", text_of(d_model=32)),
+        ("config.json", text_of(d_model="wide")),
+        ("config.json", text_of(encoder_layers=-1)),
+        ("config.json", text_of(norm="batch")),
+        ("config.json", text_of(heads=5)),
+        ("config.json", text_of(colour="red")),
+        ("generation_config.json", lambda path: path.unlink()),
+        ("generation_config.json", text_of(alpha="much")),
+        ("generation_config.json", text_of(beam=3)),
+        ("model.safetensors", lambda path: path.unlink()),
+        ("model.safetensors", lambda path: os.truncate(path, path.stat().st_size // 2)),
+        ("model.safetensors", lambda path: path.write_bytes(b"")),
+        ("model.safetensors", huge_header),
+        ("tokenizer.json", lambda path: path.unlink()),
+        ("tokenizer.json", lambda path: os.truncate(path, path.stat().st_size // 2)),
+        ("tokenizer_config.json", text_of(eos_token="<pad>")),
+    ],
+)
+def test_a_damaged_model_folder_is_one_line_that_names_the_place(cli, trained, tmp_path, name, spoil):
+    model = shutil.copytree(trained.folder / "last", tmp_path / "model")
+    spoil(model / name)
+    assert str(model) in cli("translate", model, "the dog").error(2)
+
+
+@pytest.mark.parametrize("verb", ["translate", "evaluate", "info"])
+def test_a_model_that_is_not_there_is_one_line(cli, tmp_path, verb):
+    assert str(tmp_path / "nothing") in cli(verb, tmp_path / "nothing").error(2)
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["trian"],
+        ["train"],
+        ["train", "demo", "--rnu", "x"],
+        ["translate", "run", "--beam", "four"],
+        ["translate", "run", "--batch", "0"],
+        ["info"],
+        ["data", "fetch"],
+        ["--colour"],
+    ],
+    ids=" ".join,
+)
+def test_unknown_verbs_and_options_are_a_usage_error(cli, words):
+    outcome = cli(*words)
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "Usage: " in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("Error: ")
+
+
+def test_debug_shows_the_traceback_that_is_hidden_otherwise(trained, monkeypatch):
+    from plainformer.cli.main import main
+    from plainformer.errors import InputError
+
+    monkeypatch.setattr("sys.argv", ["plainformer", "info", "nothing", "--debug"])
+    with pytest.raises(InputError, match="nothing is neither"):
+        main()
+
+
+class Interrupted(io.BytesIO):
+    """A standard input at which the user presses Ctrl-C after the first line."""
+
+    def read1(self, size: int | None = -1, /) -> bytes:
+        line = self.readline()
+        if not line:
+            raise KeyboardInterrupt
+        return line
+
+
+def test_ctrl_c_is_one_line_after_what_was_done(cli, trained):
+    outcome = cli("translate", trained.folder, stdin=Interrupted(b"the dog\n"))
+    assert outcome.out.count("\n") == 1
+    assert (outcome.code, outcome.err) == (130, "plainformer: interrupted\n")
+
+
+# The disk
+
+
+@pytest.mark.parametrize("place", ["file/run", "file"])
+def test_a_folder_that_cannot_be_made_is_one_line(cli, trained, tmp_path, place):
+    (tmp_path / "file").write_text("mine")
+    error = cli("train", trained.recipe, "--run", tmp_path / place)
+    assert str(tmp_path / place) in error.last_line()
+    assert error.code in (1, 2)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unwritable for root")
+def test_a_folder_that_may_not_be_written_is_one_line(cli, trained, tmp_path):
+    (tmp_path / "locked").mkdir(mode=0o555)
+    error = cli("train", trained.recipe, "--run", tmp_path / "locked" / "run").error(1)
+    assert error.startswith(f"{tmp_path}/locked/run: the run's folder cannot be made (Permission denied)")
+
+
+@pytest.mark.parametrize("option", ["--json", "--output"])
+def test_a_result_that_cannot_be_written_is_one_line(cli, trained, tmp_path, option):
+    place = tmp_path / "file" / "result"
+    place.parent.write_text("mine")
+    outcome = cli("evaluate", trained.folder, "--pairs", "test", option, place)
+    assert outcome.code == 1
+    assert outcome.last_line().startswith(str(place))
+
+
+def figures(run):
+    return [
+        {key: value for key, value in json.loads(line).items() if key not in TIMING}
+        for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+
+
+@pytest.fixture(scope="module")
+def longer(cli, trained, tmp_path_factory):
+    """The micro recipe trained for 10 steps on a disk with room."""
+    run = tmp_path_factory.mktemp("longer") / "run"
+    assert cli("train", trained.recipe, "--run", run, "--set", "train.steps=10").code == 0
+    return run
+
+
+@pytest.mark.parametrize("left", [0, 1 << 16])
+def test_a_full_disk_ends_training_and_costs_no_checkpoint(
+    cli, spawn, finished, trained, longer, results, tmp_path, small_disk, fill, left
+):
+    disk = small_disk(tmp_path / "disk", "24m")
+    run = shutil.copytree(trained.folder, disk / "run")
+    filler = fill(disk, left)
+    command = ("train", trained.recipe, "--run", run, "--resume", "--set", "train.steps=10")
+    outcome = finished(spawn(*command))
+    assert outcome.code == 1, outcome
+    assert str(run) in outcome.last_line()
+    assert "No space left on device" in outcome.last_line()
+    # With room again it goes on from what was there, and nothing shows that it ever stopped.
+    filler.unlink()
+    resumed = cli(*command)
+    assert resumed.code == 0, resumed
+    assert "cannot be read" not in resumed.out
+    assert int(resumed.out.partition("resuming after step ")[2].split()[0]) >= 6
+    assert results(run) == results(longer)
+
+
+@pytest.mark.parametrize("size", ["4k", "40k"])
+def test_a_full_disk_while_a_model_is_written_is_one_line_and_loses_nothing(
+    cli, trained, results, tmp_path, small_disk, size
+):
+    """The first size has no room for the tokenizer, the second none for the weights."""
+    run = shutil.copytree(trained.folder, tmp_path / "run", ignore=shutil.ignore_patterns("last"))
+    disk = small_disk(run / "last", size)
+    command = ("train", trained.recipe, "--run", run, "--resume")
+    outcome = cli(*command)
+    assert outcome.code == 1, outcome
+    assert str(disk) in outcome.last_line()
+    assert "No space left on device" in outcome.last_line()
+    assert not (disk / "model.safetensors").exists()
+    assert {path.name for path in (run / "checkpoints").iterdir()} == {"2", "4", "6"}
+    assert cli("info", run / "best").code == 0
+    assert os.system(f"mount -o remount,size=4m '{disk}'") == 0
+    assert cli(*command).code == 0
+    assert results(run) == results(trained.folder)
+
+
+def test_weights_that_do_not_fit_leave_the_weights_that_were_there(cli, trained, results, tmp_path):
+    """A disk that is always full, without a mount: the file that is written before it is renamed leads there."""
+    if not os.path.exists("/dev/full"):
+        pytest.skip("there is no /dev/full here")
+    run = shutil.copytree(trained.folder, tmp_path / "run")
+    weights = run / "last" / "model.safetensors"
+    weights.with_name("model.safetensors.partial").symlink_to("/dev/full")
+    outcome = cli("train", trained.recipe, "--run", run, "--resume")
+    assert outcome.code == 1, outcome
+    assert outcome.last_line().startswith(f"{weights}: the weights could not be written (")
+    assert results(run) == results(trained.folder)

@@ -1,0 +1,217 @@
+"""Stopping and going on: what comes out is what one uninterrupted run gives, and nothing is ever lost or taken over."""
+
+import json
+import os
+import shutil
+import signal
+
+import pytest
+
+from plainformer.text import train_word
+from plainformer.train.log import Log
+
+
+@pytest.fixture
+def copy(trained, tmp_path):
+    """The finished run, to change."""
+    return shutil.copytree(trained.folder, tmp_path / "run")
+
+
+def contents(folder):
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("step", [3, 4])
+def test_a_run_stopped_by_a_signal_and_resumed_equals_one_never_stopped(
+    cli, trained, results, tmp_path, monkeypatch, step, number
+):
+    """At step 3, where no checkpoint is due, and at step 4, where one is."""
+    if (step, number) == (4, signal.SIGINT):
+        pytest.skip("three of the four will do")
+    log = Log.metrics
+
+    def metrics(self, kind, at, values):
+        log(self, kind, at, values)
+        if (kind, at) == ("train", step):
+            signal.raise_signal(number)
+
+    run = tmp_path / "run"
+    with monkeypatch.context() as patch:
+        patch.setattr(Log, "metrics", metrics)
+        stopped = cli("train", trained.recipe, "--run", run)
+    assert stopped.code == 130
+    last = stopped.out.splitlines()[-1]
+    assert last == f"stopped and saved; go on with: plainformer train {trained.recipe} --run {run} --resume"
+    assert not (run / "last").exists()
+    logged = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["step"] for line in logged if line["kind"] == "train"] == list(range(1, step + 1))
+    resumed = cli("train", trained.recipe, "--run", run, "--resume")
+    assert resumed.code == 0, resumed
+    assert f"resuming after step {step}" in resumed.out
+    assert results(run) == results(trained.folder)
+
+
+def test_a_signal_from_outside_saves_and_says_how_to_go_on(cli, spawn, finished, trained, tmp_path):
+    run = tmp_path / "run"
+    process = spawn("train", trained.recipe, "--run", run, "--set", "train.steps=1000000", "--set", "train.log_every=7")
+    while process.poll() is None and not (run / "checkpoints" / "4").exists():
+        signal.sigtimedwait([], 0.02)
+    process.send_signal(signal.SIGINT)
+    outcome = finished(process)
+    assert outcome.code == 130, outcome
+    assert outcome.out.splitlines()[-1].startswith("stopped and saved; go on with: plainformer train ")
+    assert {line.split()[0] for line in outcome.err.splitlines()} == {"step"}
+    steps = sorted(int(path.name) for path in (run / "checkpoints").iterdir())
+    resumed = cli("train", trained.recipe, "--run", run, "--resume", "--set", f"train.steps={steps[-1] + 1}")
+    assert f"resuming after step {steps[-1]:,}" in resumed.out
+    assert resumed.code == 0
+
+
+def test_resuming_a_finished_run_changes_nothing(cli, trained, results, copy):
+    outcome = cli("train", trained.recipe, "--run", copy, "--resume")
+    assert outcome.code == 0, outcome
+    assert results(copy) == results(trained.folder)
+
+
+def test_resuming_where_nothing_is_starts_the_run(cli, trained, results, tmp_path):
+    outcome = cli("train", trained.recipe, "--run", tmp_path / "run", "--resume")
+    assert outcome.code == 0
+    assert f"there is no run in {tmp_path / 'run'} yet: starting it" in outcome.out
+    assert results(tmp_path / "run") == results(trained.folder)
+
+
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("train.seed=8", "train.seed: 7 -> 8"),
+        ("model.d_ff=25", "model.d_ff: 24 -> 25"),
+        ("data.batch_tokens=701", "data.batch_tokens: 700 -> 701"),
+        ("tokenizer.vocab_size=331", "tokenizer.vocab_size: 330 -> 331"),
+    ],
+)
+def test_a_changed_recipe_is_refused_with_its_key(cli, trained, setting, said):
+    before = contents(trained.folder)
+    error = cli("train", trained.recipe, "--run", trained.folder, "--resume", "--set", setting).error(2)
+    assert error.startswith(f"{trained.folder}: the recipe changed since this run began: {said}; resume with the old")
+    assert contents(trained.folder) == before
+
+
+@pytest.mark.parametrize(("name", "said"), [("train", "the training data"), ("val", "the dev data")])
+def test_changed_data_is_refused_by_name(cli, trained, copy, micro, name, said):
+    kept = copy / "recipe.toml"
+    kept.write_text(kept.read_text(encoding="utf-8").replace(str(trained.data), str(micro.data)), encoding="utf-8")
+    file = micro.data / f"{name}.de"
+    file.write_text(file.read_text(encoding="utf-8").replace("mann", "herr"), encoding="utf-8")
+    before = contents(copy)
+    error = cli("train", micro.recipe, "--run", copy, "--resume").error(2)
+    assert error.startswith(f"{copy}: {said} changed since this run began; put the old one back")
+    assert contents(copy) == before
+
+
+def test_a_changed_tokenizer_is_refused_by_name(cli, trained, copy):
+    train_word(["the dog", "der hund"], 11, min_frequency=1).save(copy / "tokenizer.json")
+    error = cli("train", trained.recipe, "--run", copy, "--resume").error(2)
+    assert error.startswith(f"{copy}: the tokenizer changed since this run began")
+
+
+def test_an_existing_run_is_left_alone_unless_told_otherwise(cli, trained, results, copy):
+    before = contents(copy)
+    error = cli("train", trained.recipe, "--run", copy).error(2)
+    assert error == f"{copy}: a run is in this folder already; add --resume to go on, or --overwrite"
+    assert "exclude each other" in cli("train", trained.recipe, "--run", copy, "--resume", "--overwrite").error(2)
+    assert contents(copy) == before
+    (copy / "notes.txt").write_text("mine")
+    outcome = cli("train", trained.recipe, "--run", copy, "--overwrite", "--set", "train.steps=2")
+    assert outcome.code == 0, outcome
+    # Of the old run nothing is left, and what is no part of a run is still there.
+    assert {path.name for path in (copy / "checkpoints").iterdir()} == {"2"}
+    assert {line["step"] for line in results(copy)["metrics"]} == {1, 2}
+    assert (copy / "notes.txt").read_text() == "mine"
+
+
+@pytest.mark.parametrize("option", [[], ["--resume"], ["--overwrite"]])
+def test_a_foreign_folder_is_refused_and_untouched(cli, trained, tmp_path, option):
+    folder = tmp_path / "thesis"
+    (folder / "best").mkdir(parents=True)
+    (folder / "best" / "chapter.txt").write_text("years of work")
+    error = cli("train", trained.recipe, "--run", folder, *option).error(2)
+    assert error == f"{folder}: this is not a run's folder, and it is not empty; name another"
+    assert contents(folder) == {"best/chapter.txt": b"years of work"}
+
+
+def test_a_run_killed_before_its_first_step_can_be_resumed(cli, trained, results, tmp_path, monkeypatch):
+    """Killed at each of the moments when the folder is being made: after any number of its first files."""
+    run = tmp_path / "run"
+    real, moves = os.replace, []
+
+    def replace(source, target):
+        moves.append(target)
+        if len(moves) == allowed + 1:
+            raise KeyboardInterrupt
+        real(source, target)
+
+    for allowed in range(4):
+        shutil.rmtree(run, ignore_errors=True)
+        moves.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "replace", replace)
+            assert cli("train", trained.recipe, "--run", run).code == 130
+        outcome = cli("train", trained.recipe, "--run", run, "--resume", "--set", "train.steps=1")
+        assert outcome.code == 0, (allowed, moves, outcome)
+
+
+def truncate(path):
+    os.truncate(path, path.stat().st_size // 2)
+
+
+def flip(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+
+
+def largest(folder):
+    return max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda folder: [truncate(path) for path in folder.rglob("*") if path.is_file()], id="truncated"),
+        pytest.param(lambda folder: flip(largest(folder)), id="one byte wrong"),
+        pytest.param(lambda folder: largest(folder).unlink(), id="a file missing"),
+    ],
+)
+def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_says_so(cli, trained, results, copy, damage):
+    damage(copy / "checkpoints" / "6")
+    outcome = cli("train", trained.recipe, "--run", copy, "--resume")
+    assert outcome.code == 0, outcome
+    assert f"checkpoint {copy / 'checkpoints' / '6'} cannot be read (" in outcome.out
+    assert "falling back to the one before" in outcome.out
+    assert "resuming after step 4" in outcome.out
+    assert results(copy) == results(trained.folder)
+    assert {path.name for path in (copy / "checkpoints").iterdir()} == {"2", "4", "6", "6.unreadable"}
+
+
+def test_a_damaged_older_checkpoint_is_left_out_of_the_average_and_said(cli, trained, copy):
+    truncate(largest(copy / "checkpoints" / "4"))
+    outcome = cli("train", trained.recipe, "--run", copy, "--resume")
+    assert outcome.code == 0, outcome
+    assert f"checkpoint {copy / 'checkpoints' / '4'} cannot be read (" in outcome.out
+    assert "average of the last 2 checkpoints" in outcome.out
+
+
+def test_without_any_checkpoint_that_can_be_read_the_run_ends_in_one_line(cli, trained, copy):
+    for folder in (copy / "checkpoints").iterdir():
+        truncate(largest(folder))
+    outcome = cli("train", trained.recipe, "--run", copy, "--resume")
+    assert outcome.code == 1
+    assert outcome.last_line() == (
+        f"{copy / 'checkpoints'}: none of the checkpoints can be read; start again with --overwrite"
+    )
+    assert outcome.out.count("cannot be read") == 3
+    # The models that were made are not touched.
+    assert (copy / "last" / "model.safetensors").read_bytes() == (
+        trained.folder / "last" / "model.safetensors"
+    ).read_bytes()

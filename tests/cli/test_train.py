@@ -1,0 +1,84 @@
+"""`plainformer train`: a recipe in, a measured model out, everything said that a user must know."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import plainformer
+from plainformer.cli.recipes import find_recipe
+from plainformer.errors import InputError
+from plainformer.recipe import difference, load_recipe
+from plainformer.text import Tokenizer
+
+
+def test_a_run_leaves_the_whole_folder(trained):
+    for name in ("recipe.toml", "tokenizer.json", "metrics.jsonl"):
+        assert (trained.folder / name).is_file(), name
+    assert {path.name for path in (trained.folder / "checkpoints").iterdir()} == {"2", "4", "6"}
+    for name in ("best", "last", "average"):
+        assert {"config.json", "model.safetensors", "tokenizer.json", "generation_config.json", "README.md"} <= {
+            path.name for path in (trained.folder / name).iterdir()
+        }
+    assert not [path for path in trained.folder.rglob("*") if "partial" in path.name or "tmp" in path.name]
+
+
+def test_the_recipe_of_a_run_is_complete_and_says_the_same(trained):
+    kept = trained.folder / "recipe.toml"
+    assert difference(load_recipe(kept), load_recipe(trained.recipe)) == []
+    # A default that changes in a later version does not change this run.
+    assert "label_smoothing = 0.1" in kept.read_text(encoding="utf-8")
+
+
+def test_every_step_and_every_evaluation_is_logged_once(trained):
+    lines = [json.loads(line) for line in (trained.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [line["step"] for line in lines if line["kind"] == "train"] == [1, 2, 3, 4, 5, 6]
+    assert [line["step"] for line in lines if line["kind"] == "dev"] == [2, 4, 6]
+    # noam, section 5.3: step 2 of a warmup of 3 at d_model 16.
+    assert lines[1]["learning_rate"] == pytest.approx(16**-0.5 * 2 * 3**-1.5, rel=1e-6)
+    assert lines[0]["nll"] > lines[-1]["nll"]
+
+
+def test_what_was_dropped_is_counted_with_its_place(trained):
+    assert "train: 82 pairs read, 80 kept, 2 dropped" in trained.outcome.out
+    assert f"dropped as empty: 1 (first: {trained.data}/train.en:81)" in trained.outcome.out
+    assert f"dropped as too long: 1 (first: {trained.data}/train.en:82)" in trained.outcome.out
+
+
+def test_progress_goes_to_stderr_and_the_way_on_to_stdout(trained):
+    assert [line for line in trained.outcome.err.splitlines() if line.startswith("step 6/6  loss ")]
+    assert trained.outcome.out.splitlines()[-1].startswith(f"the model is in {trained.folder / 'average'}; try: ")
+
+
+def test_the_three_models_share_tokenizer_and_shape_and_differ_in_weights(trained):
+    folders = [trained.folder / name for name in ("best", "last", "average")]
+    assert {Tokenizer.load(folder / "tokenizer.json").fingerprint for folder in folders} == {
+        Tokenizer.load(trained.folder / "tokenizer.json").fingerprint
+    }
+    assert len({(folder / "config.json").read_bytes() for folder in folders}) == 1
+    last, average = ((trained.folder / name / "model.safetensors").read_bytes() for name in ("last", "average"))
+    assert last != average
+    assert plainformer.load(trained.folder).model.config.d_model == 16
+
+
+def test_options_change_the_recipe_and_a_test_set_is_scored(cli, trained, tmp_path, monkeypatch, write_pairs):
+    monkeypatch.chdir(tmp_path)
+    for name, count in (("train", 80), ("val", 7), ("test", 5)):
+        sides = ((trained.data / f"{name}.{code}").read_text(encoding="utf-8").splitlines() for code in ("en", "de"))
+        write_pairs(Path("elsewhere"), name, list(zip(*sides, strict=True))[:count])
+    settings = ["--set", "train.steps=2", "--set", "data.test=test", "--set", "name=other"]
+    outcome = cli("train", trained.recipe, "--data", "elsewhere", *settings)
+    assert outcome.code == 0, outcome
+    run = tmp_path / "runs" / "other"
+    kept = load_recipe(run / "recipe.toml")
+    assert (kept.train.steps, kept.data.test, kept.data.folder) == (2, "test", "elsewhere")
+    report = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
+    assert report["pairs"] == report["scores"]["sentences"] == 5
+    assert report["scores"]["bleu_signature"] in outcome.out
+    assert "dropped as" not in outcome.out
+
+
+def test_a_shipped_recipe_is_found_by_its_name():
+    assert load_recipe(find_recipe("demo")).name == "demo"
+    with pytest.raises(InputError, match=r"no recipe 'demmo'; name a \.toml file, or one of .*demo, .*paper-base"):
+        find_recipe("demmo")

@@ -1,0 +1,183 @@
+"""`plainformer translate`: one line out for every line in, as soon as it can be known, whatever the line is."""
+
+import io
+import math
+import os
+import select
+import subprocess
+import time
+from dataclasses import dataclass
+
+import pytest
+
+from plainformer.cli import translate as module
+
+SENTENCES = ["the dog sees a book", "a cat likes the sea", "the man wants an apple and the house", "a child", "bird"]
+
+
+@pytest.fixture(scope="module")
+def answers(cli, trained):
+    """The translation of each of SENTENCES, in one batch, from a file of plain lines."""
+    text = "".join(line + "\n" for line in SENTENCES).encode()
+    outcome = cli("translate", trained.folder, stdin=text)
+    assert (outcome.code, outcome.err) == (0, ""), outcome
+    lines = outcome.out.split("\n")
+    assert lines.pop() == ""
+    assert len(lines) == len(SENTENCES)
+    # Were they all one answer, the tests below would compare nothing.
+    assert len(set(lines)) > 1
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("windows line ends", "\r\n".join(SENTENCES) + "\r\n"),
+        ("a byte order mark", "\ufeff" + "\n".join(SENTENCES) + "\n"),
+        ("no newline at the end", "\n".join(SENTENCES)),
+        ("all at once", "\ufeff" + "\r\n".join(SENTENCES)),
+    ],
+)
+def test_how_lines_end_and_begin_changes_nothing(cli, trained, answers, name, text):
+    outcome = cli("translate", trained.folder, stdin=text.encode())
+    assert outcome.out == "".join(line + "\n" for line in answers)
+
+
+def test_a_file_and_arguments_give_what_standard_input_gives(cli, trained, answers, tmp_path):
+    file = tmp_path / "text"
+    file.write_text("\n".join(SENTENCES), encoding="utf-8")
+    assert cli("translate", trained.folder, "--file", file).out.split("\n")[:-1] == answers
+    assert cli("translate", trained.folder, *SENTENCES).out.split("\n")[:-1] == answers
+    assert cli("translate", trained.folder / "average", "-f", file).out.split("\n")[:-1] == answers
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+def test_the_output_does_not_depend_on_the_batch(cli, trained, answers, batch):
+    text = "\n".join(SENTENCES).encode()
+    assert cli("translate", trained.folder, "--batch", batch, stdin=text).out.split("\n")[:-1] == answers
+
+
+def test_empty_lines_stay_where_they_are(cli, trained, answers):
+    text = "\n" + SENTENCES[0] + "\n\n  \t\n" + SENTENCES[1] + "\n\n"
+    out = cli("translate", trained.folder, stdin=text.encode()).out
+    assert out.split("\n") == ["", answers[0], "", "", answers[1], "", ""]
+
+
+def test_a_line_ends_at_a_newline_and_nowhere_else(cli, trained):
+    odd = "the dog\u2028sees\x0ca\x85book\rthe sea\x1e\x1c"
+    outcome = cli("translate", trained.folder, stdin=(odd + "\n" + SENTENCES[0]).encode())
+    assert (outcome.code, len(outcome.out.split("\n")), len(outcome.out.splitlines())) == (0, 3, 2)
+
+
+@pytest.mark.parametrize("text", [b"", b"\xef\xbb\xbf"])
+def test_no_lines_give_no_lines(cli, trained, text):
+    outcome = cli("translate", trained.folder, stdin=text)
+    assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
+
+
+def test_every_line_has_its_n_best_with_falling_scores(cli, trained, answers):
+    text = "\n".join([SENTENCES[0], "", SENTENCES[1]]).encode()
+    out = cli("translate", trained.folder, "--n-best", "2", stdin=text).out
+    rows = [line.split("\t") for line in out.split("\n")[:-1]]
+    # An empty line too: who reads two lines for each line must not lose step.
+    assert [len(row) for row in rows] == [2] * 6
+    assert [rows[0][1], rows[4][1]] == answers[:2]
+    assert rows[2:4] == [["0.0000", ""]] * 2
+    scores = [float(score) for score, _ in rows]
+    for best, second in ((0, 1), (4, 5)):
+        assert 0 > scores[best] >= scores[second] > -math.inf
+        assert rows[best] != rows[second]
+
+
+def test_settings_of_the_search_are_used(cli, trained, answers):
+    # A wide beam with a length penalty that adores length finds another translation of something.
+    wide = cli(
+        *("translate", trained.folder, "--beam", "5", "--length-penalty", "average", "--alpha", "9"),
+        stdin="\n".join(SENTENCES).encode(),
+    )
+    assert len(wide.out.split("\n")) == len(SENTENCES) + 1
+    assert wide.out.split("\n")[:-1] != answers
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["a", "--file", __file__], "sentences and --file are both given"),
+        (["--file", "nowhere.txt"], "nowhere.txt: there is no such file"),
+        (["a", "--beam", "0"], "beam_size is 0"),
+        (["a", "--beam", "2", "--n-best", "3"], "n_best is 3"),
+        (["a", "--length-penalty", "gmnt"], "choose one of gnmt, average, none"),
+        (["a", "--alpha", "-1"], "alpha is -1.0"),
+    ],
+)
+def test_a_request_that_makes_no_sense_is_one_line(cli, trained, options, said):
+    assert said in cli("translate", trained.folder, *options).error(2)
+
+
+class Trickle(io.BufferedReader):
+    """A pipe into which `then` arrives just after its first bytes have been read."""
+
+    def __init__(self, first: bytes, then: bytes) -> None:
+        read, self.write = os.pipe()
+        super().__init__(io.FileIO(read))
+        os.write(self.write, first)
+        self.then = then
+
+    def read1(self, size: int = -1, /) -> bytes:
+        assert select.select([self], [], [], 0)[0], "waits for more with a whole line in hand"
+        data = super().read1(size)
+        os.write(self.write, self.then)
+        self.then = b""
+        return data
+
+
+def test_a_whole_line_does_not_wait_for_the_rest_of_the_next():
+    with Trickle(b"the dog\n", b"the ca") as stream:
+        assert next(module._ready_lines(stream, "stdin", 7)) == (["stdin:1"], ["the dog"])
+        os.close(stream.write)
+
+
+def test_lines_that_have_arrived_go_together_and_in_order():
+    text = "".join(f"{number}\n" for number in range(20_011))
+    chunks = [lines for _, lines in module._ready_lines(io.BytesIO(text.encode()), "stdin", 64)]
+    assert [line for lines in chunks for line in lines] == text.split("\n")[:-1]
+    assert max(map(len, chunks)) == 64
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What a process answered, line by line, and how it took it when nobody listened any more."""
+
+    answers: list[str]
+    code: int
+    err: str
+
+
+@pytest.fixture(scope="module")
+def conversation(spawn, trained):
+    process = spawn("translate", trained.folder, stdin=subprocess.PIPE)
+    answers = []
+    for sentence in SENTENCES:
+        process.stdin.write(sentence.encode() + b"\n")
+        process.stdin.flush()
+        # Nothing more is written until this answer is there.
+        assert select.select([process.stdout], [], [], 60)[0], f"no answer to {sentence!r}"
+        answers.append(process.stdout.readline().decode().removesuffix("\n"))
+    process.stdout.close()
+    process.stdin.write(b"the dog\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.stdin.close()
+    err = process.stderr.read().decode()
+    process.stderr.close()
+    return Conversation(answers, process.wait(60), err)
+
+
+def test_a_line_is_answered_before_the_next_is_written(conversation, answers):
+    assert conversation.answers == answers
+
+
+def test_a_reader_that_has_gone_is_no_error_to_speak_of(conversation):
+    assert (conversation.code, conversation.err) == (141, "")

@@ -1,0 +1,273 @@
+"""The laws of the model, each a function that raises AssertionError where its law is broken.
+
+`test_model_laws` holds every variant to them; `test_deliberate_bugs` shows that they catch what they are there for.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.folder import named_weights
+from plainformer.models import DecoderState, Transformer, TransformerConfig
+from plainformer.nn.position import Position
+
+BATCH, SOURCE, LONGER, TARGET, ROOM = 3, 7, 11, 5, 9
+LENGTHS = (7, 4, 2)  # of the three sources
+# Which tokens occur where, so that the table of an embedding shows by its gradient what it is used for.
+SOURCE_TOKENS, TARGET_TOKENS, PAD = range(8), range(8, 15), 16
+# Logits here are of order 3, and a path through the model is some hundred roundings of 6e-8 of values of that order,
+# which come out otherwise where a sum has other terms beside its own. Measured: 4e-6 at most.
+CLOSE: Any = {"rtol": 1e-5, "atol": 1e-5}
+
+
+class Sample(NamedTuple):
+    """A batch: three sources, padded with `PAD`, and what their targets read."""
+
+    source: jax.Array  # (batch, source)
+    valid: jax.Array  # (batch, source)
+    target: jax.Array  # (batch, target)
+
+
+def make_sample() -> Sample:
+    random = np.random.default_rng(7)
+    valid = np.arange(SOURCE)[None, :] < np.array(LENGTHS)[:, None]
+    source = np.where(valid, random.choice(SOURCE_TOKENS, (BATCH, SOURCE)), PAD)
+    target = random.choice(TARGET_TOKENS, (BATCH, TARGET))
+    return Sample(jnp.asarray(source, jnp.int32), jnp.asarray(valid), jnp.asarray(target, jnp.int32))
+
+
+class Shifted(eqx.Module):
+    """Positions with a constant added to each, by which to differentiate."""
+
+    base: Position
+    shift: jax.Array  # (seq, d_model)
+
+    def __call__(self, positions: jax.Array) -> jax.Array:
+        return self.base(positions) + self.shift
+
+
+class Nowhere(eqx.Module):
+    """No positions at all."""
+
+    d_model: int = eqx.field(static=True)
+
+    def __call__(self, positions: jax.Array) -> jax.Array:
+        return jnp.zeros((len(positions), self.d_model))
+
+
+class Subject:
+    """A model and its compiled verbs. Every subject compiles anew, and so follows what a test has patched.
+
+    fresh: the model as initialised. model: the same with noise on every parameter, since scales at 1 and biases at 0
+    would let a mistake pass unseen.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        self.config = config
+        self.sample = make_sample()
+        self.fresh = eqx.filter_jit(lambda key: Transformer(config, key=key))(jax.random.key(3))
+        random = np.random.default_rng(5)
+        self.model: Transformer = jax.tree.map(
+            lambda leaf: leaf + 0.2 * random.normal(size=leaf.shape).astype(np.float32), self.fresh
+        )
+        cotangent = random.normal(size=(TARGET, config.target_vocab)).astype(np.float32)
+
+        def summary(model: Transformer, source: jax.Array, valid: jax.Array, target: jax.Array) -> jax.Array:
+            logits = model(source, valid, target)[:, :, : config.target_vocab]
+            return (logits * cotangent[None]).sum()
+
+        def influence(model: Transformer, memory: jax.Array, valid: jax.Array, target: jax.Array) -> jax.Array:
+            def of(shift: jax.Array) -> jax.Array:
+                shifted = eqx.tree_at(lambda m: m.position, model, Shifted(model.position, shift))
+                logits = shifted.project(shifted.decode(target, memory, valid))[:, :, : config.target_vocab]
+                return (logits * cotangent[None]).sum(axis=(0, 2))
+
+            return jax.jacrev(of)(jnp.zeros((TARGET, config.d_model)))
+
+        self.forward = eqx.filter_jit(lambda model, source, valid, target: model(source, valid, target))
+        self.encode = eqx.filter_jit(lambda model, source, valid: model.encode(source, valid))
+        self.start = eqx.filter_jit(lambda model, memory, valid: model.start(memory, valid, ROOM))
+        self.step = eqx.filter_jit(lambda model, ids, state: model.step(ids, state))
+        self.gradients = eqx.filter_jit(eqx.filter_grad(summary))
+        self.influence = eqx.filter_jit(influence)
+
+    def logits(self, sample: Sample) -> NDArray[np.float32]:
+        """Of the real tokens: (batch, target, vocab)."""
+        return np.asarray(self.forward(self.model, *sample))[:, :, : self.config.target_vocab]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What may be seen
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def check_the_future_does_not_change_the_past(subject: Subject) -> None:
+    """To the bit: what is hidden enters every sum as an exact zero."""
+    sample = subject.sample
+    before = subject.logits(sample)
+    for at in range(1, TARGET):
+        other = sample.target.at[:, at:].set((sample.target[:, at:] + 3) % PAD)
+        after = subject.logits(sample._replace(target=other))
+        assert np.array_equal(after[:, :at], before[:, :at]), f"target token {at} changed an earlier logit"
+        assert (after[:, at] != before[:, at]).any(axis=-1).all(), f"target token {at} does not reach its own logits"
+
+
+def check_the_past_gets_no_gradient_from_the_future(subject: Subject) -> None:
+    """The gradient of the logits at t by the embedding of target token u is 0 where u > t, and is not where u <= t."""
+    memory = subject.encode(subject.model, subject.sample.source, subject.sample.valid)
+    influence = np.asarray(subject.influence(subject.model, memory, subject.sample.valid, subject.sample.target))
+    size = np.abs(influence).max(axis=-1)  # (logits at, token at)
+    assert (size[np.triu_indices(TARGET, 1)] == 0.0).all(), f"a later target token has a gradient:\n{size}"
+    # Noise is some 1e-7.
+    assert (size[np.tril_indices(TARGET)] > 1e-4).all(), f"an earlier target token has no gradient:\n{size}"
+
+
+def check_padding_does_not_change_real_positions(subject: Subject) -> None:
+    """Neither what stands there (to the bit), nor how much of it there is."""
+    sample = subject.sample
+    before = subject.logits(sample)
+    garbage = jnp.where(sample.valid, sample.source, (sample.source + 3 + jnp.arange(SOURCE)[None, :]) % PAD)
+    after = subject.logits(sample._replace(source=garbage))
+    assert np.array_equal(after, before), "what stands in the padding changed the logits"
+    wider = ((0, 0), (0, LONGER - SOURCE))
+    source, valid = jnp.pad(sample.source, wider, constant_values=2), jnp.pad(sample.valid, wider)
+    longer = subject.logits(sample._replace(source=source, valid=valid))
+    np.testing.assert_allclose(longer, before, **CLOSE, err_msg="the length of the padding changed the logits")
+    fewer = subject.logits(sample._replace(valid=sample.valid.at[:, 1].set(False)))
+    assert (np.abs(fewer - before).max(axis=(1, 2)) > 1e-3).all(), "a real source token does not reach the logits"
+
+
+def check_the_batch_does_not_change_a_sentence(subject: Subject) -> None:
+    sample = subject.sample
+    before = subject.logits(sample)
+    turned = subject.logits(Sample(*(jnp.roll(part, 1, axis=0) for part in sample)))
+    assert np.array_equal(np.roll(turned, -1, axis=0), before), "the place in the batch changed a sentence"
+    company = Sample(*(part.at[1:].set(part[:1]) for part in sample))
+    assert np.array_equal(subject.logits(company)[0], before[0]), "its company changed a sentence"
+    for row in range(BATCH):
+        alone = subject.logits(Sample(*(part[row : row + 1] for part in sample)))
+        np.testing.assert_allclose(alone[0], before[row], **CLOSE, err_msg="a sentence is another one when alone")
+
+
+def check_a_source_of_nothing_is_harmless(subject: Subject) -> None:
+    """Where every source position is padding, attention gives zeros: nothing is read, nothing is NaN."""
+    empty = subject.sample._replace(valid=subject.sample.valid.at[1].set(False))
+    logits = subject.logits(empty)
+    assert np.isfinite(logits).all(), "a source without tokens gives logits that are not finite"
+    other = empty._replace(source=empty.source.at[1].set((empty.source[1] + 5) % PAD))
+    assert np.array_equal(subject.logits(other), logits), "a source without tokens was read"
+    assert np.array_equal(logits[[0, 2]], subject.logits(subject.sample)[[0, 2]]), "it changed its company"
+    gradients = subject.gradients(subject.model, *empty)
+    bad = [name for name, leaf in named_weights(gradients).items() if not np.isfinite(leaf).all()]
+    assert not bad, f"a source without tokens gives gradients that are not finite: {bad}"
+
+
+def check_without_positions_the_encoder_is_permutation_equivariant(subject: Subject) -> None:
+    """A permuted source gives the permuted memory."""
+    unordered = eqx.tree_at(lambda m: m.position, subject.model, Nowhere(subject.config.d_model))
+    order = np.array([3, 0, 6, 2, 5, 1, 4])
+    source, valid, _ = subject.sample
+    memory = np.asarray(subject.encode(unordered, source, valid))
+    permuted = np.asarray(subject.encode(unordered, source[:, order], valid[:, order]))
+    assert np.abs(memory[:, order] - memory).max() > 0.1, "the positions do not differ, and nothing is shown"
+    np.testing.assert_allclose(permuted, memory[:, order], **CLOSE, err_msg="the order of the source shows")
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What is computed
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def check_cached_steps_equal_the_full_forward(subject: Subject) -> None:
+    """One token at a time, in a cache with room to spare."""
+    model, (source, valid, target) = subject.model, subject.sample
+    expected = np.asarray(subject.forward(model, source, valid, target))
+    state: DecoderState = subject.start(model, subject.encode(model, source, valid), valid)
+    for at in range(TARGET):
+        logits, state = subject.step(model, target[:, at], state)
+        np.testing.assert_allclose(logits, expected[:, at], **CLOSE, err_msg=f"the cached step {at} differs")
+    assert state.position.tolist() == [TARGET] * BATCH
+
+
+def check_every_projection_has_its_own_weights_and_learns(subject: Subject) -> None:
+    """Query, key and value of every head: no two start alike, and each gets a gradient."""
+    blocks = projections(subject.fresh)
+    for (one, first), (other, second) in combinations(blocks.items(), 2):
+        assert not np.array_equal(first, second), f"{one} and {other} start with the same weights"
+    for name, gradient in projections(subject.gradients(subject.model, *subject.sample)).items():
+        # Noise is some 1e-7; a shared or unused projection has exactly 0.
+        assert np.abs(gradient).max() > 1e-4, f"{name} gets no gradient"
+
+
+def projections(model: Transformer) -> dict[str, NDArray[np.float32]]:
+    """The (d_model, d_k or d_v) weights of every head's query, key and value, by name."""
+    heads = model.config.heads
+    return {
+        f"{name}, head {head}": columns
+        for name, leaf in named_weights(model).items()
+        if name.endswith(("query.weight", "key.weight", "value.weight"))
+        for head, columns in enumerate(np.split(np.asarray(leaf), heads, axis=1))
+    }
+
+
+def check_a_tied_table_is_one(subject: Subject) -> None:
+    """By the rows that learn: those of source tokens by the source, of target tokens by the target, all by the output.
+
+    Rows of padding, in the batch or in the table, never learn by being looked up.
+    """
+    config, sample = subject.config, subject.sample
+    gradients = named_weights(subject.gradients(subject.model, *sample))
+    found = {name: np.asarray(leaf) for name, leaf in gradients.items() if name in EMBEDDINGS}
+    if "output.weight" in found:
+        found["output.weight"] = found["output.weight"].T
+    read = set(np.asarray(sample.source)[np.asarray(sample.valid)].tolist())
+    said, all_tokens = set(np.asarray(sample.target).ravel().tolist()), set(range(config.target_vocab))
+    expected: dict[str, set[int]] = {
+        "three-way": {"source_embedding.table": all_tokens},
+        "source-target": {"source_embedding.table": read | said, "output.weight": all_tokens},
+        "target-output": {"source_embedding.table": read, "target_embedding.table": all_tokens},
+        "none": {"source_embedding.table": read, "target_embedding.table": said, "output.weight": all_tokens},
+    }[config.tie]
+    learned = {name: set(np.flatnonzero(np.abs(table).max(axis=1)).tolist()) for name, table in found.items()}
+    assert learned == expected, f"tied {config.tie}, the rows that learn are {learned}"
+    vocabularies = {"source_embedding.table": config.source_vocab}
+    for name, table in found.items():
+        assert table.shape == (config.rows(vocabularies.get(name, config.target_vocab)), config.d_model), name
+
+
+EMBEDDINGS = ("source_embedding.table", "target_embedding.table", "output.weight")
+
+
+def check_padding_of_the_vocabulary_is_never_predicted(subject: Subject) -> None:
+    logits = np.asarray(subject.forward(subject.model, *subject.sample))
+    vocab = subject.config.target_vocab
+    assert logits.shape == (BATCH, TARGET, subject.config.rows(vocab))
+    assert np.isfinite(logits[:, :, :vocab]).all()
+    assert np.isneginf(logits[:, :, vocab:]).all(), "a row of padding has a chance"
+
+
+def check_the_orders_of_sines_and_cosines_are_one_function(subject: Subject, order: Sequence[int]) -> None:
+    """An interleaved model, its residual stream reordered by `order`, is a model with the half-and-half order."""
+    assert subject.config.sinusoidal_order == "interleaved"
+    half = replace(subject.config, sinusoidal_order="half")
+    skeleton = eqx.filter_eval_shape(Transformer, half, key=jax.random.key(0))
+    at = np.array(order)
+
+    def reordered(name: str, leaf: jax.Array) -> jax.Array:
+        if name.endswith((".table", "outer.weight", "attention.output.weight")):
+            return leaf[:, at]  # writes to the stream
+        if name.endswith((".weight", "attention.output.bias", "outer.bias")) or ".norm." in f".{name}":
+            return leaf[at]  # reads from it, or has its width
+        return leaf
+
+    leaves = [reordered(name, leaf) for name, leaf in named_weights(subject.model).items()]
+    converted = jax.tree.unflatten(jax.tree.structure(skeleton), leaves)
+    logits = np.asarray(subject.forward(converted, *subject.sample))[:, :, : half.target_vocab]
+    np.testing.assert_allclose(logits, subject.logits(subject.sample), **CLOSE, err_msg="the orders disagree")

@@ -1,0 +1,67 @@
+"""The laws catch what they are there for: mistakes that tutorials make, put into the real code."""
+
+import jax
+import jax.numpy as jnp
+import model_laws
+import pytest
+from model_laws import Subject
+from variants import PAPER
+
+from plainformer.models import transformer
+from plainformer.nn import attention, kernel
+from plainformer.nn.cache import KeysValues
+from plainformer.nn.mask import padding_mask
+from plainformer.nn.softmax import masked_softmax
+
+
+def test_a_softmax_over_the_queries_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each key's weights then sum to 1 over all queries, so a later query takes weight from an earlier one."""
+
+    def over_queries(scores: jax.Array, mask: jax.Array | None) -> jax.Array:
+        return masked_softmax(scores.swapaxes(-1, -2), None if mask is None else mask.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+    monkeypatch.setattr(kernel, "masked_softmax", over_queries)
+    subject = Subject(PAPER)
+    with pytest.raises(AssertionError, match="changed an earlier logit"):
+        model_laws.check_the_future_does_not_change_the_past(subject)
+
+
+def test_an_inverted_padding_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformer, "padding_mask", lambda valid: padding_mask(~valid))
+    subject = Subject(PAPER)
+    with pytest.raises(AssertionError, match="in the padding changed the logits"):
+        model_laws.check_padding_does_not_change_real_positions(subject)
+
+
+def test_an_inverted_causal_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def inverted(seq: int) -> jax.Array:
+        at = jnp.arange(seq)
+        return (at[None, :] >= at[:, None])[None, None, :, :]
+
+    monkeypatch.setattr(transformer, "causal_mask", inverted)
+    subject = Subject(PAPER)
+    with pytest.raises(AssertionError, match="a later target token has a gradient"):
+        model_laws.check_the_past_gets_no_gradient_from_the_future(subject)
+
+
+def test_one_projection_shared_by_query_key_and_value_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def shared(self: attention.MultiHeadAttention, memory: jax.Array) -> KeysValues:
+        projected = self._split(self.query(memory))
+        return KeysValues(projected, projected)
+
+    monkeypatch.setattr(attention.MultiHeadAttention, "keys_values", shared)
+    subject = Subject(PAPER)
+    with pytest.raises(AssertionError, match="key.weight, head 0 gets no gradient"):
+        model_laws.check_every_projection_has_its_own_weights_and_learns(subject)
+
+
+def test_projections_that_start_alike_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = attention.Linear
+
+    def same_key(d_in: int, d_out: int, *, bias: bool, key: jax.Array) -> attention.Linear:
+        return real(d_in, d_out, bias=bias, key=jax.random.key(0))
+
+    monkeypatch.setattr(attention, "Linear", same_key)
+    subject = Subject(PAPER)
+    with pytest.raises(AssertionError, match="start with the same weights"):
+        model_laws.check_every_projection_has_its_own_weights_and_learns(subject)

@@ -1,0 +1,156 @@
+"""The loss: known by hand, equal to its definition however it is computed, and blind to padding."""
+
+import math
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from plainformer import objective
+from plainformer.objective import LossSums, cross_entropy, fused_cross_entropy
+
+TOKENS, D_MODEL, VOCAB, ROWS = 11, 6, 13, 16
+# Losses are of order 3 and sums of order 30; a term is some ten float32 roundings of 6e-8 each.
+CLOSE: Any = {"rtol": 2e-6, "atol": 2e-6}
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three chunks for 11 tokens, the last of them not full."""
+    monkeypatch.setattr(objective, "CHUNK", 4)
+
+
+def some_tokens(rows: int = VOCAB) -> dict[str, jax.Array]:
+    """Hidden states, a projection, targets, and which tokens are real: 7 of 11."""
+    random = np.random.default_rng(rows)
+    valid = np.ones(TOKENS, bool)
+    valid[[2, 3, 7, 10]] = False
+    return {
+        "hidden": jnp.asarray(random.normal(size=(TOKENS, D_MODEL)), jnp.float32),
+        "weight": jnp.asarray(random.normal(size=(D_MODEL, rows)), jnp.float32),
+        "targets": jnp.asarray(random.integers(0, VOCAB, TOKENS), jnp.int32),
+        "valid": jnp.asarray(valid),
+    }
+
+
+def defined(hidden: jax.Array, weight: jax.Array, targets: jax.Array, valid: jax.Array, smoothing: float) -> LossSums:
+    """`cross_entropy` of the logits, those of padding rows at -inf."""
+    real = jnp.broadcast_to(jnp.arange(weight.shape[1]) < VOCAB, (len(hidden), weight.shape[1]))
+    logits = jnp.where(real, hidden @ weight, -jnp.inf)
+    return cross_entropy(logits, targets, valid, smoothing=smoothing, vocab=VOCAB)
+
+
+def fused(hidden: jax.Array, weight: jax.Array, targets: jax.Array, valid: jax.Array, smoothing: float) -> LossSums:
+    return fused_cross_entropy(hidden, weight, targets, valid, smoothing=smoothing, vocab=VOCAB)
+
+
+WAYS = {"definition": defined, "fused": fused}
+
+
+# Probabilities 1/8, 2/8 and 5/8, target 1, ε = 0.3: each token has 0.1 of the target distribution, and the target 0.8.
+BY_HAND = 0.8 * math.log(4) + 0.1 * math.log(8) + 0.1 * math.log(8 / 5)
+
+
+@pytest.mark.parametrize("padding", [0, 2])
+def test_the_loss_of_three_tokens_is_known_by_hand(padding: int) -> None:
+    """One token of width 1: the weights are the logits, and their gradient is p - q. Rounding: 1e-6."""
+    logits = jnp.log(jnp.asarray([[1.0, 2.0, 5.0]], jnp.float32))
+    weight = jnp.pad(logits, ((0, 0), (0, padding)), constant_values=9.0)  # padding rows would win
+    hidden, targets, valid = jnp.ones((1, 1)), jnp.asarray([1]), jnp.asarray([True])
+
+    def loss(weight: jax.Array) -> tuple[jax.Array, LossSums]:
+        sums = fused_cross_entropy(hidden, weight, targets, valid, smoothing=0.3, vocab=3)
+        return sums.loss, sums
+
+    gradient, sums = jax.grad(loss, has_aux=True)(weight)
+    for found in (sums, cross_entropy(logits, targets, valid, smoothing=0.3)):
+        np.testing.assert_allclose(found, (BY_HAND, math.log(4), 0.0, 1.0), rtol=1e-6)
+    expected = [1 / 8 - 0.1, 2 / 8 - 0.8, 5 / 8 - 0.1, *[0.0] * padding]
+    np.testing.assert_allclose(gradient[0], expected, rtol=1e-6)
+
+
+def test_the_best_token_is_correct_and_a_tie_counts() -> None:
+    logits = jnp.asarray([[1.0, 3.0, 2.0], [1.0, 3.0, 2.0], [4.0, 4.0, 0.0], [0.0, 5.0, 0.0]])
+    sums = cross_entropy(logits, jnp.asarray([1, 2, 0, 1]), jnp.asarray([True, True, True, False]))
+    assert (float(sums.correct), float(sums.tokens)) == (2.0, 3.0)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_label_smoothing_at_zero_is_cross_entropy(way: str) -> None:
+    """Optax's."""
+    tokens = some_tokens()
+    sums = WAYS[way](**tokens, smoothing=0.0)
+    each = optax.softmax_cross_entropy_with_integer_labels(tokens["hidden"] @ tokens["weight"], tokens["targets"])
+    np.testing.assert_allclose(sums.loss, each[tokens["valid"]].sum(), **CLOSE)
+    assert float(sums.loss) == float(sums.nll)
+    assert float(WAYS[way](**tokens, smoothing=0.2).loss) != float(sums.nll)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_smoothing_leaves_the_reported_nll_alone(way: str) -> None:
+    tokens = some_tokens()
+    plain, smoothed = (WAYS[way](**tokens, smoothing=smoothing) for smoothing in (0.0, 0.4))
+    assert float(smoothed.nll) == float(plain.nll)
+
+
+@pytest.mark.parametrize("rows", [VOCAB, ROWS], ids=["whole vocabulary", "padded vocabulary"])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("chunk", [1, 4, 512])
+def test_the_fused_loss_equals_its_definition(
+    rows: int, smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums, and the gradients by the hidden states and the projection; scaled, as a mean would scale them."""
+    monkeypatch.setattr(objective, "CHUNK", chunk)
+    tokens = some_tokens(rows)
+    found = {}
+    for way, function in WAYS.items():
+
+        def loss(hidden: jax.Array, weight: jax.Array, function: Any = function) -> tuple[jax.Array, LossSums]:
+            sums = function(hidden, weight, tokens["targets"], tokens["valid"], smoothing)
+            return 0.7 * sums.loss, sums
+
+        gradients, sums = jax.grad(loss, argnums=(0, 1), has_aux=True)(tokens["hidden"], tokens["weight"])
+        found[way] = (*sums, *gradients)
+        assert float(sums.tokens) == 7.0
+    for one, other in zip(found["fused"], found["definition"], strict=True):
+        np.testing.assert_allclose(one, other, **CLOSE)
+    d_hidden, d_weight = (np.asarray(gradient) for gradient in found["fused"][4:])
+    assert (np.abs(d_hidden[np.asarray(tokens["valid"])]).max(axis=1) > 1e-3).all()
+    assert (d_hidden[~np.asarray(tokens["valid"])] == 0.0).all()
+    assert (d_weight[:, VOCAB:] == 0.0).all()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_padding_does_not_count_whatever_stands_there(way: str) -> None:
+    """To the bit, in the sums and the gradient; NaN there leaves the sums alone too."""
+    tokens = some_tokens()
+    hole = ~tokens["valid"]
+
+    def gradient_and_sums(hidden: jax.Array, targets: jax.Array) -> tuple[jax.Array, LossSums]:
+        def loss(weight: jax.Array) -> tuple[jax.Array, LossSums]:
+            sums = WAYS[way](hidden, weight, targets, tokens["valid"], 0.1)
+            return sums.loss, sums
+
+        return jax.grad(loss, has_aux=True)(tokens["weight"])
+
+    def with_garbage(value: float) -> jax.Array:
+        return jnp.where(jnp.broadcast_to(hole[:, None], tokens["hidden"].shape), value, tokens["hidden"])
+
+    targets = jnp.where(hole, (tokens["targets"] + 5) % VOCAB, tokens["targets"])
+    gradient, sums = gradient_and_sums(tokens["hidden"], tokens["targets"])
+    other_gradient, other_sums = gradient_and_sums(with_garbage(50.0), targets)
+    assert other_sums == sums
+    assert np.array_equal(other_gradient, gradient)
+    assert WAYS[way](with_garbage(math.nan), tokens["weight"], targets, tokens["valid"], 0.1) == sums
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_sums_of_parts_add_up(way: str) -> None:
+    """What makes microbatches possible: nothing in a sum hangs on what else is in the batch."""
+    tokens = some_tokens()
+    parts = [{name: x if name == "weight" else x[at] for name, x in tokens.items()} for at in (np.s_[:3], np.s_[3:])]
+    whole, first, second = (WAYS[way](**part, smoothing=0.1) for part in (tokens, *parts))
+    np.testing.assert_allclose(np.add(first, second), whole, **CLOSE)

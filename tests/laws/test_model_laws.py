@@ -1,0 +1,194 @@
+"""What the Transformer may not do and must not lose, whatever its configuration: DESIGN's laws of the model."""
+
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import jax
+import jax.numpy as jnp
+import model_laws
+import numpy as np
+import pytest
+from model_laws import Subject
+from variants import VARIANTS
+
+from plainformer.folder import ModelFolder, load_folder, save_folder
+from plainformer.models import TransformerConfig
+from plainformer.nn.attention import attention
+from plainformer.nn.kernel import fast_attention
+from plainformer.nn.mask import causal_mask, padding_mask
+from plainformer.nn.position import half_from_interleaved
+from plainformer.text import Tokenizer
+from plainformer.text.word import train_word
+
+
+def test_the_variants_take_every_option() -> None:
+    hints = get_type_hints(TransformerConfig)
+    for field in fields(TransformerConfig):
+        taken = {getattr(config, field.name) for config in VARIANTS.values()}
+        options = {True, False} if hints[field.name] is bool else set(get_args(hints[field.name]))
+        assert options <= taken, field.name
+    configs = VARIANTS.values()
+    assert {config.rows(config.target_vocab) > config.target_vocab for config in configs} == {True, False}
+    assert {(config.encoder_layers > config.decoder_layers) for config in configs} == {True, False}
+    assert {np.sign(config.key_width - config.value_width) for config in configs} == {-1, 0, 1}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# By variant
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_future_does_not_change_the_past(subject: Subject) -> None:
+    model_laws.check_the_future_does_not_change_the_past(subject)
+
+
+def test_the_past_gets_no_gradient_from_the_future(subject: Subject) -> None:
+    model_laws.check_the_past_gets_no_gradient_from_the_future(subject)
+
+
+def test_padding_does_not_change_real_positions(subject: Subject) -> None:
+    model_laws.check_padding_does_not_change_real_positions(subject)
+
+
+def test_the_batch_does_not_change_a_sentence(subject: Subject) -> None:
+    model_laws.check_the_batch_does_not_change_a_sentence(subject)
+
+
+def test_a_source_of_nothing_is_harmless(subject: Subject) -> None:
+    model_laws.check_a_source_of_nothing_is_harmless(subject)
+
+
+def test_without_positions_the_encoder_is_permutation_equivariant(subject: Subject) -> None:
+    model_laws.check_without_positions_the_encoder_is_permutation_equivariant(subject)
+
+
+def test_cached_steps_equal_the_full_forward(subject: Subject) -> None:
+    model_laws.check_cached_steps_equal_the_full_forward(subject)
+
+
+def test_every_projection_has_its_own_weights_and_learns(subject: Subject) -> None:
+    model_laws.check_every_projection_has_its_own_weights_and_learns(subject)
+
+
+def test_a_tied_table_is_one(subject: Subject) -> None:
+    model_laws.check_a_tied_table_is_one(subject)
+
+
+def test_padding_of_the_vocabulary_is_never_predicted(subject: Subject) -> None:
+    model_laws.check_padding_of_the_vocabulary_is_never_predicted(subject)
+
+
+def test_saved_then_loaded_gives_equal_logits(subject: Subject, tmp_path: Path) -> None:
+    """To the bit; and the tokenizers come back with the model."""
+    config = subject.config
+    source = words("source", config.source_vocab)
+    target = source if config.source_vocab == config.target_vocab else words("target", config.target_vocab)
+    folder = tmp_path / "model"
+    save_folder(ModelFolder(subject.model, source, target, {"beam_size": 5}, {"name": "a law"}), folder)
+    loaded = load_folder(folder)
+    assert loaded.model.config == config
+    assert (loaded.source_tokenizer is loaded.target_tokenizer) == (source is target)
+    assert loaded.source_tokenizer.encode("ba cb") == source.encode("ba cb")
+    assert loaded.target_tokenizer.fingerprint == target.fingerprint
+    assert (loaded.generation, loaded.about) == ({"beam_size": 5}, {"name": "a law"})
+    before, after = (subject.forward(model, *subject.sample) for model in (subject.model, loaded.model))
+    assert np.array_equal(after, before)
+
+
+def words(first: str, vocab: int) -> Tokenizer:
+    """A vocabulary of exactly `vocab` words, its own for each `first` word."""
+    letters = "abcdef"
+    tokenizer = train_word([" ".join([first, *(a + b for a in letters for b in letters)])], vocab)
+    assert tokenizer.vocab_size == vocab
+    return tokenizer
+
+
+@pytest.mark.parametrize("name", ["the paper", "odd d_model, unscaled embeddings"])
+def test_the_orders_of_sines_and_cosines_are_one_function(name: str) -> None:
+    subject = Subject(VARIANTS[name])
+    order = half_from_interleaved(subject.config.d_model)
+    model_laws.check_the_orders_of_sines_and_cosines_are_one_function(subject, order)
+    with pytest.raises(AssertionError, match="the orders disagree"):
+        model_laws.check_the_orders_of_sines_and_cosines_are_one_function(subject, range(subject.config.d_model))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Attention alone
+# ---------------------------------------------------------------------------------------------------------------------
+
+ROWS, HEADS, QUERIES, KEYS, D_K, D_V = 2, 3, 5, 7, 4, 6
+
+
+def some_masks() -> dict[str, jax.Array | None]:
+    random = np.random.default_rng(11)
+    lengths = padding_mask(jnp.arange(KEYS)[None, :] < jnp.asarray([[7], [3]]))
+    causal = causal_mask(KEYS)[:, :, :QUERIES]
+    by_head = random.random((ROWS, HEADS, QUERIES, KEYS)) < 0.5
+    by_head[1, 2, 3] = False
+    return {
+        "none": None,
+        "causal": causal,
+        "padding": lengths,
+        "causal and padding": causal & lengths,
+        "a row of nothing": padding_mask(jnp.arange(KEYS)[None, :] < jnp.asarray([[4], [0]])),
+        "any": jnp.asarray(by_head),
+    }
+
+
+def some_inputs() -> tuple[jax.Array, jax.Array, jax.Array]:
+    random = np.random.default_rng(13)
+    shapes = (ROWS, HEADS, QUERIES, D_K), (ROWS, HEADS, KEYS, D_K), (ROWS, HEADS, KEYS, D_V)
+    query, key, value = (jnp.asarray(2.0 * random.normal(size=shape), jnp.float32) for shape in shapes)
+    return query, key, value
+
+
+@pytest.mark.parametrize("name", some_masks())
+def test_the_kernel_equals_the_spec_in_values_and_gradients(name: str) -> None:
+    """Values of order 4 and gradients of order 10, from sums of at most 7 products, rounded 6e-8 a time: 5e-6."""
+    mask = some_masks()[name]
+    cotangent = jnp.asarray(np.random.default_rng(17).normal(size=(ROWS, HEADS, QUERIES, D_V)), jnp.float32)
+    expected, spec_gradients = jax.vjp(lambda q, k, v: attention(q, k, v, mask)[0], *some_inputs())
+    output, kernel_gradients = jax.vjp(lambda q, k, v: fast_attention(q, k, v, mask), *some_inputs())
+    np.testing.assert_allclose(output, expected, rtol=1e-5, atol=5e-6)
+    for found, wanted in zip(kernel_gradients(cotangent), spec_gradients(cotangent), strict=True):
+        assert np.abs(wanted).max() > 0.1
+        np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=5e-6)
+
+
+@pytest.mark.parametrize("name", some_masks())
+def test_weights_are_a_distribution_over_what_may_be_seen(name: str) -> None:
+    """Rows sum to 1 within a few roundings; a row without anything is all zeros."""
+    mask = some_masks()[name]
+    _, weights = attention(*some_inputs(), mask)
+    allowed = np.broadcast_to(True if mask is None else np.asarray(mask), weights.shape)
+    assert (np.asarray(weights)[~allowed] == 0.0).all()
+    assert (np.asarray(weights)[allowed] > 0.0).all()
+    np.testing.assert_allclose(weights.sum(axis=-1), allowed.any(axis=-1), atol=1e-6)
+
+
+@pytest.mark.parametrize("function", [lambda *a: attention(*a)[0], fast_attention], ids=["spec", "kernel"])
+def test_a_fully_masked_row_is_zero_and_passes_nothing_on(function) -> None:
+    """Even where its scores are as large as they get."""
+    query, key, value = some_inputs()
+    query = query.at[1].multiply(1e18)
+    mask = some_masks()["a row of nothing"]
+    output, gradients = jax.vjp(lambda q, k, v: function(q, k, v, mask), query, key, value)
+    assert (np.asarray(output[1]) == 0.0).all()
+    assert (np.abs(np.asarray(output[0])) > 0.0).all()
+    for gradient in gradients(jnp.ones_like(output)):
+        assert np.isfinite(gradient).all()
+        assert (np.asarray(gradient[1]) == 0.0).all()
+        assert (np.asarray(gradient[0]) != 0.0).any()
+
+
+def test_attention_known_by_hand() -> None:
+    """Scores ln 2 · √d_k and 0 over √d_k: weights 2/3 and 1/3; the third key is hidden. Rounding: 1e-6."""
+    query = jnp.asarray([[[[2.0 * np.log(2.0), 0.0, 0.0, 0.0]]]], jnp.float32)
+    key = jnp.asarray([[[[1.0, 5.0, 0.0, 0.0], [0.0, 7.0, 1.0, 0.0], [9.0, 0.0, 0.0, 3.0]]]], jnp.float32)
+    value = jnp.asarray([[[[3.0, 30.0], [6.0, 0.0], [100.0, 100.0]]]], jnp.float32)
+    mask = jnp.asarray([True, True, False])[None, None, None, :]
+    output, weights = attention(query, key, value, mask)
+    np.testing.assert_allclose(weights[0, 0, 0], [2 / 3, 1 / 3, 0.0], rtol=1e-6)
+    np.testing.assert_allclose(output[0, 0, 0], [4.0, 20.0], rtol=1e-6)
+    np.testing.assert_allclose(fast_attention(query, key, value, mask)[0, 0, 0], [4.0, 20.0], rtol=1e-6)

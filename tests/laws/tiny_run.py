@@ -1,0 +1,44 @@
+"""A training run small enough to do many times: a model, pairs of ids, an objective."""
+
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import numpy as np
+import optax
+
+from plainformer.data.loader import PairLoader, SpecialIds
+from plainformer.models import Transformer, TransformerConfig
+from plainformer.objective import TranslationObjective
+from plainformer.train.state import TrainState, initial_state
+
+PLAIN = TransformerConfig(
+    source_vocab=17, target_vocab=19, d_model=12, d_ff=20, heads=2, encoder_layers=1, decoder_layers=1,
+    dropout=0.0, tie="target-output", pad_vocab_to=1,
+)  # fmt: skip
+DROPPING = replace(PLAIN, dropout=0.25)
+SPECIAL = SpecialIds(source_pad=3, source_eos=4, target_pad=2, target_bos=0, target_eos=1)
+OBJECTIVE = TranslationObjective(smoothing=0.1)
+PAIRS, LONGEST_SOURCE, LONGEST_TARGET, ROWS = 21, 9, 7, 8
+
+
+def make_loader(seed: int = 1) -> PairLoader:
+    """Three batches of 8 rows an epoch, three rows of them empty; all of one shape, so that one program does."""
+    random = np.random.default_rng(2)
+
+    def sentences(vocab: int, longest: int) -> list[list[int]]:
+        lengths = [longest, *random.integers(1, longest, PAIRS - 1)]
+        return [random.integers(5, vocab, length).tolist() for length in lengths]
+
+    source = sentences(PLAIN.source_vocab, LONGEST_SOURCE)
+    target = sentences(PLAIN.target_vocab, LONGEST_TARGET)
+    return PairLoader(source, target, SPECIAL, batch_tokens=ROWS * (LONGEST_SOURCE + 1), buckets=1, seed=seed, multiple=8)
+
+
+def fresh_state(config: TransformerConfig, optimizer: optax.GradientTransformation) -> TrainState:
+    """A state of its own each time, since a step takes its memory."""
+    return initial_state(eqx.filter_jit(_make)(config, jax.random.key(5)), optimizer)
+
+
+def _make(config: TransformerConfig, key: jax.Array) -> Transformer:
+    return Transformer(config, key=key)
