@@ -36,7 +36,7 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, index: int) -> NDArray[np.int32]:
+    def __getitem__(self, index: int | np.integer) -> NDArray[np.int32]:
         return self._flat[self._ends[index] : self._ends[index + 1]]
 
 
@@ -101,6 +101,8 @@ class PairLoader:
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
+        if first > last:
+            return iter(())
         import grain.python as grain  # takes a second, and only training needs it
 
         steps = grain.MapDataset.range(first, last + 1)
