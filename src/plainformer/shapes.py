@@ -17,9 +17,13 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
 Ids = Int[Array, "batch seq"]
 Valid = Bool[Array, "batch seq"]
 Hidden = Float[Array, "batch seq d_model"]
-Logits = Float[Array, "batch seq vocab"]
+Logits = Float[Array, "batch target vocab"]
 # Broadcast over the axes of size 1; True = may attend.
 Mask = Bool[Array, "#batch #heads #query #key"]
+MemoryMask = Bool[Array, "#batch #heads #query #source"]
 Scalar = Float[Array, ""]
 
-__all__ = ["Array", "Bool", "Float", "Hidden", "Ids", "Int", "Logits", "Mask", "PRNGKeyArray", "Scalar", "UInt32", "Valid"]
+__all__ = [
+    "Array", "Bool", "Float", "Hidden", "Ids", "Int", "Logits", "Mask", "MemoryMask", "PRNGKeyArray", "Scalar",
+    "UInt32", "Valid",
+]  # fmt: skip

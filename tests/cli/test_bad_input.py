@@ -103,9 +103,9 @@ def test_a_setting_that_will_not_do_is_one_line(cli, trained, tmp_path, settings
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (("heads = 2", "heads = 3"), "micro.toml:19: model.heads: d_model 16 is not divisible by 3 heads"),
-        (("steps = 6", "setps = 6"), "micro.toml:30: unknown key train.setps; did you mean train.steps"),
-        (("[train]", "[train"), "micro.toml:29: this is not TOML"),
+        (("heads = 2", "heads = 3"), "micro.toml:20: model.heads: d_model 16 is not divisible by 3 heads"),
+        (("steps = 6", "setps = 6"), "micro.toml:29: unknown key train.setps; did you mean train.steps"),
+        (("[train]", "[train"), "micro.toml:28: this is not TOML"),
         (('name = "micro"', 'name = "micro'), "micro.toml:1: this is not TOML"),
     ],
 )

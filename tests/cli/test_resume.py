@@ -42,7 +42,7 @@ def test_a_run_stopped_by_a_signal_and_resumed_equals_one_never_stopped(
         stopped = cli("train", trained.recipe, "--run", run)
     assert stopped.code == 130
     last = stopped.out.splitlines()[-1]
-    assert last == f"stopped and saved; go on with: plainformer train {trained.recipe} --run {run} --resume"
+    assert last == f"stopped and saved; go on with: plainformer train {run}/recipe.toml --run {run} --resume"
     assert not (run / "last").exists()
     logged = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [line["step"] for line in logged if line["kind"] == "train"] == list(range(1, step + 1))

@@ -1,6 +1,7 @@
 """A training run small enough to do many times: a model, pairs of ids, an objective."""
 
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -18,6 +19,7 @@ PLAIN = TransformerConfig(
 )  # fmt: skip
 DROPPING = replace(PLAIN, dropout=0.25)
 SPECIAL = SpecialIds(source_pad=3, source_eos=4, target_pad=2, target_bos=0, target_eos=1)
+KEY = jax.random.key(23)
 OBJECTIVE = TranslationObjective(smoothing=0.1)
 PAIRS, LONGEST_SOURCE, LONGEST_TARGET, ROWS = 21, 9, 7, 8
 
@@ -32,7 +34,9 @@ def make_loader(seed: int = 1) -> PairLoader:
 
     source = sentences(PLAIN.source_vocab, LONGEST_SOURCE)
     target = sentences(PLAIN.target_vocab, LONGEST_TARGET)
-    return PairLoader(source, target, SPECIAL, batch_tokens=ROWS * (LONGEST_SOURCE + 1), buckets=1, seed=seed, multiple=8)
+    return PairLoader(
+        source, target, SPECIAL, batch_tokens=ROWS * (LONGEST_SOURCE + 1), buckets=1, seed=seed, multiple=8
+    )
 
 
 def fresh_state(config: TransformerConfig, optimizer: optax.GradientTransformation) -> TrainState:
@@ -42,3 +46,12 @@ def fresh_state(config: TransformerConfig, optimizer: optax.GradientTransformati
 
 def _make(config: TransformerConfig, key: jax.Array) -> Transformer:
     return Transformer(config, key=key)
+
+
+def arrays(tree: Any) -> list[np.ndarray]:
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(eqx.filter(tree, eqx.is_array))]
+
+
+def same(one: Any, other: Any) -> bool:
+    """To the bit."""
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(arrays(one), arrays(other), strict=True))

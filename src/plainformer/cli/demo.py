@@ -24,13 +24,13 @@ def demo(
     folder = run or _free_folder()
     reason = run_recipe(load_recipe(find_recipe("demo")), folder, say=typer.echo)
     if reason == "signal":
-        typer.echo(f"stopped and saved; go on with: plainformer train demo --run {folder} --resume")
+        typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
         raise typer.Exit(130)
     typer.echo("\nScoring the test set: sentences that are not in the training text.")
     report, _ = evaluate_run(folder)
     typer.echo(str(report))
     typer.echo("\nI like pizza, and nine more sentences it has never seen:")
-    texts = list(dict.fromkeys(["I like pizza", *examples()]))
+    texts = examples()
     for text, translation in zip(texts, load(folder).translate(texts), strict=True):
         typer.echo(f"  {text}\n    {translation}")
     typer.echo(f"\nThe model is in {find_model(folder)}. Use it:")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from plainformer.cli.train import Set
+from plainformer.cli.train import Set, moved_to
 from plainformer.errors import InputError
 
 
@@ -29,8 +29,8 @@ def evaluate(
     keep_compiled_programs()
     from plainformer.runs.evaluation import evaluate_run
 
-    changes = list(set or [])
-    for key, value in (("data.folder", data), ("data.source", source), ("data.target", target)):
+    changes = [*(set or []), *moved_to(data)]
+    for key, value in (("data.source", source), ("data.target", target)):
         changes += [f"{key}={value}"] if value else []
     for key, value in (("data.test", pairs), ("evaluate.tokenize", tokenize), ("decode.beam_size", beam)):
         changes += [f"{key}={value}"] if value is not None else []

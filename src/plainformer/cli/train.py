@@ -25,7 +25,7 @@ def train(
 
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    changes = [*(set or []), *([f"data.folder={data}"] if data else [])]
+    changes = [*(set or []), *moved_to(data)]
     loaded = load_recipe(find_recipe(recipe), changes)
     folder = run or Path("runs") / loaded.name
 
@@ -39,9 +39,14 @@ def train(
 
     reason = run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo)
     if reason == "signal":
-        typer.echo(f"stopped and saved; go on with: plainformer train {recipe} --run {folder} --resume")
+        typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.test:
         report, _ = evaluate_run(folder)
         typer.echo(str(report))
     typer.echo(f"the model is in {find_model(folder)}; try: echo … | plainformer translate {folder}")
+
+
+def moved_to(folder: str | None) -> list[str]:
+    """What `--data FOLDER` changes in a recipe: its text is there, and not built in."""
+    return [f"data.folder={folder}", "data.embedded="] if folder else []

@@ -3,9 +3,10 @@
 import select
 import sys
 from collections.abc import Iterator
+from io import BufferedIOBase
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
@@ -60,7 +61,7 @@ def _arguments(texts: list[str]) -> Iterator[tuple[list[str], list[str]]]:
     yield [f"argument {number}" for number in range(1, len(texts) + 1)], texts
 
 
-def _ready_lines(stream: BinaryIO, name: str, most: int) -> Iterator[tuple[list[str], list[str]]]:
+def _ready_lines(stream: BufferedIOBase, name: str, most: int) -> Iterator[tuple[list[str], list[str]]]:
     """Chunks of lines with their places: all lines that have arrived, at most `most`, never waiting with one in hand.
 
     Raises:
@@ -78,7 +79,7 @@ def _ready_lines(stream: BinaryIO, name: str, most: int) -> Iterator[tuple[list[
         yield where, [_decoded(line, place) for (_, line), place in zip(chunk, where, strict=True)]
 
 
-def _lines(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+def _lines(stream: BufferedIOBase) -> Iterator[tuple[bytes, bool]]:
     """Lines without their ends, each with whether another one is at hand already."""
     pending, ended = b"", False
     while not ended:
@@ -91,7 +92,7 @@ def _lines(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
             yield line.removesuffix(b"\r"), at < len(whole) or (not ended and _has_more(stream))
 
 
-def _has_more(stream: BinaryIO) -> bool:
+def _has_more(stream: BufferedIOBase) -> bool:
     try:
         return bool(select.select([stream], [], [], 0)[0])
     except (OSError, ValueError):

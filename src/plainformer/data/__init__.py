@@ -3,11 +3,11 @@
 Downloads are in `plainformer.data.fetch`, apart: the network is imported only where it is used.
 """
 
-from plainformer.data.corpus import Origins as Origins
-from plainformer.data.corpus import Pairs as Pairs
-from plainformer.data.corpus import fingerprint as fingerprint
-from plainformer.data.corpus import read_pairs as read_pairs
+from plainformer.data.corpus import (
+    Origins as Origins,
+    Pairs as Pairs,
+    fingerprint as fingerprint,
+    read_pairs as read_pairs,
+)
 from plainformer.data.formats import read_lines as read_lines
-from plainformer.data.report import Cleaned as Cleaned
-from plainformer.data.report import Report as Report
-from plainformer.data.report import clean as clean
+from plainformer.data.report import Cleaned as Cleaned, Report as Report, clean as clean

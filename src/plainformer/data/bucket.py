@@ -19,7 +19,9 @@ class Bucket:
     target: int
 
 
-def choose_buckets(source: Lengths, target: Lengths, *, batch_tokens: int, most: int, multiple: int = 1) -> list[Bucket]:
+def choose_buckets(
+    source: Lengths, target: Lengths, *, batch_tokens: int, most: int, multiple: int = 1
+) -> list[Bucket]:
     """The at most `most` shapes that lose the least to padding on these lengths, shortest first.
 
     A pair belongs by the longer of its sides. The edges are optimal (dynamic programming over the lengths that occur);

@@ -101,6 +101,8 @@ class PairLoader:
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
+        if first > last:
+            return iter(())
         import grain.python as grain  # takes a second, and only training needs it
 
         steps = grain.MapDataset.range(first, last + 1)

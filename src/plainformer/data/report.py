@@ -205,7 +205,7 @@ def _lengths(ids: Sequence[list[int]]) -> Lengths:
     lengths = sorted(map(len, ids))
     return Lengths(
         minimum=lengths[0],
-        median=statistics.median(lengths),
+        median=float(statistics.median(lengths)),
         mean=statistics.fmean(lengths),
         p95=lengths[math.ceil(len(lengths) * 95 / 100) - 1],  # the nearest-rank percentile
         maximum=lengths[-1],

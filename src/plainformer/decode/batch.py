@@ -64,12 +64,16 @@ def group_by_length(
         start += len(members)
 
 
-def pad_rows(rows: Sequence[Sequence[int]], size: int, length: int, pad: int, eos: int) -> tuple[Ids, Valid]:
-    """Ids (size, length) int32 and what of them is real, bool. Rows beyond the given ones hold one end of sentence."""
-    ids = np.full((size, length), pad, np.int32)
+def pad_rows(rows: Sequence[Sequence[int]], size: int, length: int, filler: int) -> tuple[Ids, Valid]:
+    """Ids (size, length) int32 and what of them is real, bool.
+
+    What is not real holds `filler`: which id that is does not matter, as nothing attends to it. Rows beyond the given
+    ones hold one real `filler`, so that there is something to attend to.
+    """
+    ids = np.full((size, length), filler, np.int32)
     valid = np.zeros((size, length), bool)
     for row in range(size):
-        tokens = rows[row] if row < len(rows) else [eos]
+        tokens = rows[row] if row < len(rows) else [filler]
         ids[row, : len(tokens)] = tokens
         valid[row, : len(tokens)] = True
     return jnp.asarray(ids), jnp.asarray(valid)

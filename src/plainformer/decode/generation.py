@@ -22,6 +22,7 @@ def generate(
     bos: int,
     eos: int,
     pad: int,
+    source_eos: int | None = None,
     batch_tokens: int = 1024,
     allowed: Collection[int] | None = None,
     progress: Callable[[int, int], None] | None = None,
@@ -32,6 +33,7 @@ def generate(
 
     Args:
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
+        bos, eos, pad: ids of the target vocabulary. source_eos: the end of a source, where that is another id.
         batch_tokens: the most source tokens in a batch, padding included. The decoder runs `beam_size` rows for each
             sentence, so memory grows with both.
         allowed: the ids that may be generated, None for the whole vocabulary. `pad` and `bos` never, `eos` always.
@@ -45,10 +47,11 @@ def generate(
     check_ids(sources, config.source_vocab, config, "source")
     mask = None if allowed is None else _allowed_mask(allowed, config.target_vocab)
     search = greedy_search if settings.beam_size == 1 else beam_search
+    closing = eos if source_eos is None else source_eos
     results: dict[int, list[Hypothesis]] = {}
     for batch in group_by_length([(len(source) + 1,) for source in sources], batch_tokens, config):
-        rows = [[*sources[index], eos] for index in batch.members]
-        source, source_valid = pad_rows(rows, batch.size, batch.lengths[0], pad, eos)
+        rows = [[*sources[index], closing] for index in batch.members]
+        source, source_valid = pad_rows(rows, batch.size, batch.lengths[0], closing)
         limit = position_limit(config)
         bounds = np.zeros(batch.size, np.int32)  # rows that only fill the batch keep 0 and end at once
         # A bound looks at its own sentence alone, so that company does not change the output.

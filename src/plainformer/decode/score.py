@@ -50,6 +50,7 @@ def score_pairs(
     bos: int,
     eos: int,
     pad: int,
+    source_eos: int | None = None,
     batch_tokens: int = 2048,
 ) -> list[PairScore]:
     """Score every target given its source, in the order given; ids without beginning and end of sentence.
@@ -57,6 +58,7 @@ def score_pairs(
     The score of a hypothesis that did not end (`finished` False) is the sum of all but the last token's.
 
     Args:
+        bos, eos, pad: ids of the target vocabulary. source_eos: the end of a source, where that is another id.
         batch_tokens: the most positions computed at once, padding included: what bounds memory.
 
     Raises:
@@ -67,13 +69,14 @@ def score_pairs(
         raise InputError(f"{len(sources)} sources and {len(targets)} targets", fix="give one target for every source")
     check_ids(sources, model.config.source_vocab, model.config, "source")
     check_ids(targets, model.config.target_vocab, model.config, "target")
+    closing = eos if source_eos is None else source_eos
     scores: dict[int, PairScore] = {}
     lengths = [(len(source) + 1, len(target) + 1) for source, target in zip(sources, targets, strict=True)]
     for batch in group_by_length(lengths, batch_tokens, model.config):
         rows, (source_length, target_length) = batch.size, batch.lengths
-        source, source_valid = pad_rows([[*sources[i], eos] for i in batch.members], rows, source_length, pad, eos)
-        target_in, _ = pad_rows([[bos, *targets[i]] for i in batch.members], rows, target_length, pad, eos)
-        target_out, _ = pad_rows([[*targets[i], eos] for i in batch.members], rows, target_length, pad, eos)
+        source, source_valid = pad_rows([[*sources[i], closing] for i in batch.members], rows, source_length, closing)
+        target_in, _ = pad_rows([[bos, *targets[i]] for i in batch.members], rows, target_length, pad)
+        target_out, _ = pad_rows([[*targets[i], eos] for i in batch.members], rows, target_length, pad)
         logprobs = np.asarray(forced_logprobs(model, source, source_valid, target_in, target_out))
         for row, index in enumerate(batch.members):
             real = logprobs[row, : len(targets[index]) + 1]

@@ -107,6 +107,7 @@ class Translator:
             "bos": self.target_tokenizer.bos_id,
             "eos": self.target_tokenizer.eos_id,
             "pad": self.target_tokenizer.pad_id,
+            "source_eos": self.source_tokenizer.eos_id,
         }
 
 

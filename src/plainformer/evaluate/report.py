@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from plainformer.errors import WorkError
 
@@ -24,6 +24,7 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
+@runtime_checkable
 class Result(Protocol):
     """A result that says itself as JSON values and as text: `bleu.Scores` is one."""
 

@@ -40,11 +40,8 @@ def grouped(found: list[Part]) -> Iterator[tuple[str, list[Part], int]]:
         name = ".".join("*" if at and pieces[at - 1] == "layers" else piece for at, piece in enumerate(pieces))
         groups.setdefault((name, part.shape), []).append(part)
     for (name, _), members in groups.items():
-        if len(members) > 1:
-            name = name.replace("layers.*", f"layers.0-{len(members) - 1}")
-        else:
-            name = members[0].name
-        yield name, members, len(members)
+        folded = name.replace("layers.*", f"layers.0-{len(members) - 1}")
+        yield folded if len(members) > 1 else members[0].name, members, len(members)
 
 
 def departures(config: TransformerConfig) -> list[str]:

@@ -1,7 +1,7 @@
 """The Transformer of "Attention Is All You Need" (Vaswani et al. 2017), in the paper's order.
 
-    source ids ── embed ──> encoder ──> memory ─┐
-    target ids ── embed ──────────────> decoder ┴──> hidden states ── project ──> logits
+source ids ── embed ──> encoder ──> memory ─┐
+target ids ── embed ──────────────> decoder ┴──> hidden states ── project ──> logits
 """
 
 import math
@@ -21,11 +21,11 @@ from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import cache_mask, causal_mask, padding_mask
 from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
-from plainformer.nn.precision import upcast
 from plainformer.nn.position import Learned, Position, Sinusoidal
+from plainformer.nn.precision import upcast
 from plainformer.nn.residual import PostNorm, PreNorm, Residual
 from plainformer.nn.trace import NO_TRACE, Trace
-from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Mask, PRNGKeyArray, Valid
+from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Mask, MemoryMask, PRNGKeyArray, Valid
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The parts that a configuration names
@@ -119,7 +119,7 @@ class Decoder(eqx.Module):
         x: Hidden,
         mask: Mask | None,
         memory: Float[Array, "batch source d_model"],
-        memory_mask: Mask | None,
+        memory_mask: MemoryMask | None,
         *,
         key: PRNGKeyArray | None = None,
         trace: Trace = NO_TRACE,
@@ -247,9 +247,7 @@ class Transformer(eqx.Module):
             memory_valid=source_valid,
         )
 
-    def step(
-        self, ids: Int[Array, " batch"], state: DecoderState
-    ) -> tuple[Float[Array, "batch vocab"], DecoderState]:
+    def step(self, ids: Int[Array, " batch"], state: DecoderState) -> tuple[Float[Array, "batch vocab"], DecoderState]:
         """Consume one target token per row: the logits (batch, vocab) of the next one, and the state after it."""
         position = state.position[0]
         x = self._embed(self._target_embedding, ids[:, None], None, start=position)

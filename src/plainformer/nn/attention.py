@@ -73,6 +73,6 @@ class MultiHeadAttention(eqx.Module):
         """Queries from `x`, keys and values from `memory` (self-attention: `memory` is `x`)."""
         return self.attend(x, self.keys_values(memory), mask, trace=trace)
 
-    def _split(self, x: Float[Array, "batch seq heads*d"]) -> Float[Array, "batch heads seq d"]:
+    def _split(self, x: Float[Array, "batch seq width"]) -> Float[Array, "batch heads seq d"]:
         batch, seq, _ = x.shape
         return x.reshape(batch, seq, self.heads, -1).swapaxes(1, 2)

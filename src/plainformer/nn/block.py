@@ -8,7 +8,7 @@ from plainformer.nn.cache import KeysValues, write
 from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
 from plainformer.nn.residual import Residual
 from plainformer.nn.trace import NO_TRACE, Trace
-from plainformer.shapes import Array, Float, Hidden, Int, Mask, PRNGKeyArray
+from plainformer.shapes import Array, Float, Hidden, Int, Mask, MemoryMask, PRNGKeyArray
 
 
 def split_keys(key: PRNGKeyArray | None, count: int) -> list[PRNGKeyArray | None]:
@@ -47,7 +47,7 @@ class DecoderLayer(eqx.Module):
         x: Hidden,
         mask: Mask | None,
         memory: Float[Array, "batch source d_model"],
-        memory_mask: Mask | None,
+        memory_mask: MemoryMask | None,
         *,
         key: PRNGKeyArray | None = None,
         trace: Trace = NO_TRACE,
@@ -67,7 +67,7 @@ class DecoderLayer(eqx.Module):
         position: Int[Array, ""],
         mask: Mask,
         memory: KeysValues,
-        memory_mask: Mask,
+        memory_mask: MemoryMask,
     ) -> tuple[Float[Array, "batch 1 d_model"], KeysValues]:
         """The same layer for one new position: what it looks at comes from `cache`, which it extends."""
 

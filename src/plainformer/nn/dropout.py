@@ -60,4 +60,3 @@ def _mix(word: UInt32[Array, "..."]) -> UInt32[Array, "..."]:
     word = (word ^ (word >> 16)) * jnp.uint32(0x7FEB352D)
     word = (word ^ (word >> 15)) * jnp.uint32(0x846CA68B)
     return word ^ (word >> 16)
-

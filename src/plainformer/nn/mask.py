@@ -1,10 +1,10 @@
 """Who may attend to whom: boolean, True = may attend, broadcastable to (batch, heads, query, key).
 
-    padding (keys)      causal
-    1 1 1 0             1 0 0 0
-    1 1 1 0             1 1 0 0
-    1 1 1 0             1 1 1 0
-    1 1 1 0             1 1 1 1
+padding (keys)      causal
+1 1 1 0             1 0 0 0
+1 1 1 0             1 1 0 0
+1 1 1 0             1 1 1 0
+1 1 1 0             1 1 1 1
 """
 
 import jax.numpy as jnp

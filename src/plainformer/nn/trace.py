@@ -1,7 +1,7 @@
 """Named intermediates of one forward pass, returned beside its result.
 
-    output, seen = traced(model)(source, source_valid, target)
-    seen["decoder/0/cross_attention/weights"]       # (batch, heads, target, source)
+output, seen = traced(model)(source, source_valid, target)
+seen["decoder/0/cross_attention/weights"]       # (batch, heads, target, source)
 """
 
 from collections.abc import Callable

@@ -102,9 +102,7 @@ def keep_model(model: eqx.Module, folder: Path, recipe: Recipe, tokenizers: Toke
         "languages": f"{recipe.data.source} to {recipe.data.target}",
         "data": recipe.data.embedded or recipe.data.train,
     }
-    save_folder(
-        ModelFolder(model, tokenizers.source, tokenizers.target, generation_of(recipe), about), folder
-    )
+    save_folder(ModelFolder(model, tokenizers.source, tokenizers.target, generation_of(recipe), about), folder)
 
 
 def generation_of(recipe: Recipe) -> dict[str, Any]:

@@ -49,15 +49,11 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
 
     # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
     init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
-    config = recipe.model.config(
-        source_vocab=tokenizers.source.vocab_size, target_vocab=tokenizers.target.vocab_size
-    )
+    config = recipe.model.config(source_vocab=tokenizers.source.vocab_size, target_vocab=tokenizers.target.vocab_size)
     model = Transformer(config, key=init_key)
     say(f"model: {count_parameters(model):,} parameters")
     settings = recipe.optimizer
-    schedule = make_schedule(
-        **recipe.schedule.model_dump(), d_model=config.d_model, steps=recipe.train.steps
-    )
+    schedule = make_schedule(**recipe.schedule.model_dump(), d_model=config.d_model, steps=recipe.train.steps)
     optimizer = make_optimizer(
         schedule, betas=settings.betas, eps=settings.eps, weight_decay=settings.weight_decay, clip=settings.clip
     )

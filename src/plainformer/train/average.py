@@ -1,6 +1,7 @@
 """The mean of several checkpoints' weights (section 6.1: the paper averages its last 5 or 20)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -10,7 +11,7 @@ import jax.numpy as jnp
 def average(models: Sequence[eqx.Module]) -> eqx.Module:
     """The model whose every parameter is the mean of those of `models`, which are all of one shape."""
 
-    def mean(*leaves: object) -> object:
+    def mean(*leaves: Any) -> Any:
         return jnp.mean(jnp.stack(leaves), axis=0) if eqx.is_inexact_array(leaves[0]) else leaves[0]
 
     return jax.tree.map(mean, *models)

@@ -92,7 +92,7 @@ class Checkpoints:
             state=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, _named(like))),
             notes=ocp.args.JsonRestore(),
         )
-        read = self._manager.restore(step, args=arguments)
+        read: Any = self._manager.restore(step, args=arguments)
         leaves, structure = jax.tree.flatten(eqx.filter(like, eqx.is_array))
         arrays = jax.tree.unflatten(structure, [read.state[name] for name, _ in zip(_named(like), leaves, strict=True)])
         return Restored(eqx.combine(arrays, eqx.filter(like, eqx.is_array, inverse=True)), read.notes)

@@ -51,7 +51,8 @@ class Progress:
 
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "Progress":
-        return cls(**{key: (math.inf if value is None else value) for key, value in notes.items()})
+        best = math.inf if notes["best"] is None else notes["best"]
+        return cls(best, notes["best_step"], notes["stale"])
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,9 @@ class Surroundings:
     keep_best: Callable[[eqx.Module], None] = field(default=lambda model: None)
 
 
-def train(state: TrainState, progress: Progress, settings: LoopSettings, around: Surroundings) -> tuple[TrainState, str]:
+def train(
+    state: TrainState, progress: Progress, settings: LoopSettings, around: Surroundings
+) -> tuple[TrainState, str]:
     """Train from `state` to the last step; returns the last state and why it ended.
 
     The reason is "done", "patience" (early stopping) or "signal". A checkpoint of the last state is on disk then.
@@ -137,9 +140,7 @@ def _report(state: TrainState, step: int, clock: float, around: Surroundings) ->
     return eqx.tree_at(lambda s: s.since_log, state, fresh), now
 
 
-def _evaluate(
-    state: TrainState, step: int, progress: Progress, settings: LoopSettings, around: Surroundings
-) -> None:
+def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSettings, around: Surroundings) -> None:
     """Measure the dev set, remember whether it is the best so far."""
     values: dict[str, float] = {}
     if around.evaluate and _due(step, settings.evaluate_every, settings.steps):

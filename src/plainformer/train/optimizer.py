@@ -1,6 +1,7 @@
 """Adam as the paper has it (section 5.3), by Optax."""
 
 import jax
+import jax.numpy as jnp
 import optax
 
 from plainformer.train.schedule import Schedule
@@ -26,7 +27,7 @@ def make_optimizer(
         optax.scale_by_adam(*betas, eps),
         optax.add_decayed_weights(weight_decay, mask=_matrices) if weight_decay else optax.identity(),
         # Optax counts from 0.
-        optax.scale_by_learning_rate(lambda count: schedule(count + 1)),
+        optax.scale_by_learning_rate(lambda count: schedule(jnp.asarray(count) + 1)),
     )
 
 

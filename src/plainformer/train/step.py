@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -21,6 +21,7 @@ COMPILER_OPTIONS = {"cpu": {"xla_disable_hlo_passes": "cse_barrier_expander"}}
 Batch = Any  # a PyTree of arrays with the batch as first axis
 
 
+@runtime_checkable
 class Objective(Protocol):
     """What is learned: a model and a batch to loss sums. Without a key, dropout is off."""
 
@@ -47,9 +48,6 @@ def make_step(
     `key` is folded with the step, so that the dropout of a step depends on nothing else.
     """
 
-    options = COMPILER_OPTIONS.get(jax.default_backend(), {})
-
-    @eqx.filter_jit(donate="all-except-first", compiler_options=options)
     def step(batch: Batch, state: TrainState) -> TrainState:
         step_key = jax.random.fold_in(key, state.step)
         sums, gradients = _gradients(objective, settings, state.model, batch, step_key)
@@ -72,12 +70,14 @@ def make_step(
             bad_groups=jnp.where(jnp.broadcast_to(first_bad, bad_groups.shape), bad_groups, state.bad_groups),
         )
 
-    return lambda state, batch: step(batch, state)
+    options: dict[str, Any] = {"compiler_options": COMPILER_OPTIONS.get(jax.default_backend(), {})}
+    compiled = eqx.filter_jit(step, donate="all-except-first", **options)
+    return lambda state, batch: compiled(batch, state)
 
 
 def _gradients(
     objective: Objective, settings: StepSettings, model: Model, batch: Batch, key: PRNGKeyArray
-) -> tuple[LossSums, Model]:
+) -> tuple[LossSums, Any]:
     """Loss sums of a batch and the gradient of its mean loss over real tokens."""
 
     @partial(eqx.filter_value_and_grad, has_aux=True)
@@ -102,7 +102,9 @@ def _gradients(
     return sums, jax.tree.map(lambda leaf: leaf / count, gradients)
 
 
-def make_evaluation(objective: Objective, compute_dtype: str = "float32") -> Callable[[Model, Iterable[Batch]], LossSums]:
+def make_evaluation(
+    objective: Objective, compute_dtype: str = "float32"
+) -> Callable[[Model, Iterable[Batch]], LossSums]:
     """`model, batches -> sums` over a dev set, without dropout."""
 
     @eqx.filter_jit

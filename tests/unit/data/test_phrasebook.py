@@ -327,11 +327,11 @@ def test_adjectives_inflect_like_their_masculine():
             assert direct == oblique == feminine, adjective
 
 
-def test_examples_are_nine_test_sentences_of_nine_patterns():
+def test_examples_are_ten_test_sentences_of_ten_patterns():
     chosen = examples()
     pattern = {each.english: each.pattern for each in splits()["test"]}
-    assert len(chosen) == 9
-    assert len({pattern[english] for english in chosen}) == 9
+    assert len(chosen) == 10
+    assert len({pattern[english] for english in chosen}) == 10
     assert chosen[0] == "I like pizza"
 
 

@@ -35,6 +35,6 @@ def test_a_budget_of_nothing_is_refused() -> None:
 
 
 def test_rows_beyond_the_given_hold_one_end_of_sentence() -> None:
-    ids, valid = pad_rows([[5, 6, 4], [4]], 3, 5, 2, 4)
-    assert ids.tolist() == [[5, 6, 4, 2, 2], [4, 2, 2, 2, 2], [4, 2, 2, 2, 2]]
+    ids, valid = pad_rows([[5, 6, 2], [2]], 3, 5, 2)
+    assert ids.tolist() == [[5, 6, 2, 2, 2], [2, 2, 2, 2, 2], [2, 2, 2, 2, 2]]
     assert valid.sum(axis=1).tolist() == [3, 1, 1]

@@ -22,7 +22,7 @@ PENALTIES = [("gnmt", 0.6), ("average", 1.0), ("none", 0.0), ("gnmt", 2.5)]
 
 def search(model: Any, sources: list[list[int]], bounds: list[int], settings: GenerationSettings, ids: Any):
     """The hypotheses of every source, in one batch of four rows: few shapes, so few compilations."""
-    source, valid = pad_rows([[*source, ids["eos"]] for source in sources], 4, 8, ids["pad"], ids["eos"])
+    source, valid = pad_rows([[*source, ids["eos"]] for source in sources], 4, 8, ids["eos"])
     limits = jnp.array([*bounds, *[0] * (4 - len(bounds))], jnp.int32)
     return beam_search(model, source, valid, limits, settings, length=12, **ids).unbatch()[: len(sources)]
 

@@ -15,7 +15,7 @@ SOURCES = [[5, 6, 0], [3], [], [8, 3, 11, 7, 13]]
 @pytest.mark.parametrize(("ngram", "repetition"), [(0, 1.0), (2, 1.3)])
 def test_a_beam_of_one_is_greedy_bit_for_bit(toys: SimpleNamespace, ngram: int, repetition: float) -> None:
     settings = GenerationSettings(beam_size=1, no_repeat_ngram=ngram, repetition_penalty=repetition)
-    source, valid = pad_rows([[*one, toys.ids["eos"]] for one in SOURCES], 5, 8, toys.ids["pad"], toys.ids["eos"])
+    source, valid = pad_rows([[*one, toys.ids["eos"]] for one in SOURCES], 5, 8, toys.ids["eos"])
     bounds = jnp.array([4, 9, 6, 11, 0], jnp.int32)
     for seed, eos_bonus in [(0, 0.0), (1, 1.0), (2, -40.0)]:
         model = toys.make(seed=seed, eos_bonus=eos_bonus)
@@ -28,7 +28,7 @@ def test_a_beam_of_one_is_greedy_bit_for_bit(toys: SimpleNamespace, ngram: int, 
 
 def test_greedy_takes_the_most_probable_token_every_time(toys: SimpleNamespace) -> None:
     model, ids = toys.make(seed=8), toys.ids
-    source, valid = pad_rows([[*one, ids["eos"]] for one in SOURCES], 4, 8, ids["pad"], ids["eos"])
+    source, valid = pad_rows([[*one, ids["eos"]] for one in SOURCES], 4, 8, ids["eos"])
     settings = GenerationSettings(beam_size=1)
     found = greedy_search(model, source, valid, jnp.full(4, 9, jnp.int32), settings, length=9, **ids).unbatch()
     for (hypothesis,), one in zip(found, SOURCES, strict=True):
@@ -44,7 +44,7 @@ def test_greedy_takes_the_most_probable_token_every_time(toys: SimpleNamespace) 
 
 def test_equal_logits_give_the_lowest_token_that_may_come(toys: SimpleNamespace) -> None:
     model, ids = toys.make(table=np.zeros((997, 7))), toys.ids
-    source, valid = pad_rows([[ids["eos"]]], 1, 8, ids["pad"], ids["eos"])
+    source, valid = pad_rows([[ids["eos"]]], 1, 8, ids["eos"])
     settings = GenerationSettings(beam_size=1)
     allowed = jnp.arange(7) >= 3
     found = greedy_search(

@@ -9,6 +9,4 @@ and 'they' are masculine, 'you' is the polite masculine आप unless a name, 'm
 first, and parents are honoured with the plural.
 """
 
-from plainformer.data.phrasebook.corpus import SPLITS as SPLITS
-from plainformer.data.phrasebook.corpus import examples as examples
-from plainformer.data.phrasebook.corpus import phrasebook as phrasebook
+from plainformer.data.phrasebook.corpus import SPLITS as SPLITS, examples as examples, phrasebook as phrasebook

@@ -25,7 +25,7 @@ BARE_ONE_IN = 8  # so many statements are written without a full stop
 KNOWN = 5  # a word of a held-out sentence occurs at least so often in train
 
 HELD_OUT = ("I like pizza", "मुझे पिज़्ज़ा पसंद है")  # the sentence of the README: always in test, without a full stop
-EXAMPLES = ("likes", "did", "has", "habit, called", "compared", "is somewhere", "has to", "gave", "please")
+EXAMPLES = ("likes", "did", "has", "habit, called", "compared", "is somewhere", "has to", "gave", "please", "where is")
 
 
 class Sentence(NamedTuple):
@@ -134,6 +134,6 @@ def phrasebook(split: str) -> list[tuple[str, str]]:
 
 
 def examples() -> list[str]:
-    """Nine English sentences of the test split, from nine different patterns; the first is "I like pizza"."""
+    """Ten English sentences of the test split, from ten different patterns; the first is "I like pizza"."""
     test = splits()["test"]
     return [next(each.english for each in test if each.pattern == pattern) for pattern in EXAMPLES]

@@ -126,13 +126,12 @@ OBJECTS = {  # verb -> the nouns it takes
 
 def events(*verbs: str, openers: Sequence[Determiner], adjectives: Sequence[Determiner] = ()) -> list[list[Event]]:
     """The actions of these verbs, a group a verb, and another with an adjective behind each of `adjectives`."""
-    found = []
-    for verb in verbs:
-        objects = OBJECTS[verb]
-        for phrases in (things(objects, *openers), described(objects, *adjectives)):
-            if phrases:
-                found.append([Event(VERBS[verb], phrase) for phrase in phrases])
-    return found
+    return [
+        [Event(VERBS[verb], phrase) for phrase in phrases]
+        for verb in verbs
+        for phrases in (things(OBJECTS[verb], *openers), described(OBJECTS[verb], *adjectives))
+        if phrases
+    ]
 
 
 HABITUAL = [verb for verb in OBJECTS if verb not in ("open", "close", "clean", "break")]

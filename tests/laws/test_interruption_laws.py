@@ -1,0 +1,232 @@
+"""A run that is stopped resumes bit for bit; one that leaves the finite numbers stops, and says where."""
+
+import io
+import json
+import math
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from tiny_run import DROPPING, KEY, OBJECTIVE, PLAIN, arrays, fresh_state, make_loader, same
+
+from plainformer.data.loader import Batch
+from plainformer.errors import WorkError
+from plainformer.objective import LossSums
+from plainformer.train.checkpoint import Checkpoints
+from plainformer.train.log import TIMING, Log
+from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
+from plainformer.train.optimizer import make_optimizer
+from plainformer.train.schedule import constant, noam
+from plainformer.train.state import TrainState, group_names, initial_state
+from plainformer.train.step import StepSettings, make_evaluation, make_step
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Numbers that are not finite
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class Toy(eqx.Module):
+    slope: jax.Array
+    root: jax.Array
+
+
+def toy_objective(model: Toy, batch: dict[str, jax.Array], key: jax.Array | None) -> LossSums:
+    """slope · x + sqrt(root · y) + z: y = 0 gives `root` a gradient of 0 · inf, z = inf no gradient but a loss."""
+    loss = (model.slope * batch["x"].sum()) + jnp.sqrt(model.root * batch["y"].sum()) + batch["z"].sum()
+    return LossSums(loss, loss, jnp.zeros(()), jnp.full((), 2.0))
+
+
+def toy_batch(x: float = 3.0, y: float = 5.0, z: float = 0.0) -> dict[str, jax.Array]:
+    return {name: jnp.asarray([value, 0.0], jnp.float32) for name, value in (("x", x), ("y", y), ("z", z))}
+
+
+POISONS = {
+    "a gradient": (toy_batch(y=0.0), [False, True], "at step 3 the gradients of root are not finite"),
+    "all gradients": (
+        toy_batch(x=math.inf, y=math.nan), [True, True], "at step 3 the gradients of slope, root are not finite",
+    ),
+    "the loss alone": (toy_batch(z=math.inf), [False, False], "at step 3 the loss is not finite"),
+}  # fmt: skip
+
+
+class ToyRun:
+    """Adam on the toy."""
+
+    def __init__(self) -> None:
+        optimizer = make_optimizer(constant(peak=0.1))
+        self.state = lambda: initial_state(Toy(jnp.full((), 2.0), jnp.full((), 3.0)), optimizer)
+        self.step = make_step(toy_objective, optimizer, StepSettings(), KEY)
+
+
+@pytest.fixture(scope="module")
+def toy() -> ToyRun:
+    return ToyRun()
+
+
+@pytest.mark.parametrize("poison", POISONS)
+def test_a_step_that_is_not_finite_changes_nothing(toy: ToyRun, poison: str) -> None:
+    """Nor does any step after it."""
+    bad, groups, _ = POISONS[poison]
+    state = toy.state()
+    assert group_names(state.model) == ["slope", "root"]
+    for _ in (1, 2):
+        state = toy.step(state, toy_batch())
+    kept = arrays((state.model, state.optimizer_state))
+    assert float(kept[0]) != 2.0
+    assert int(state.bad_step) == 0
+    for batch in (bad, toy_batch(), toy_batch(z=math.nan)):
+        state = toy.step(state, batch)
+        assert (int(state.bad_step), state.bad_groups.tolist()) == (3, groups)
+        assert all(
+            np.array_equal(*both) for both in zip(arrays((state.model, state.optimizer_state)), kept, strict=True)
+        )
+    assert int(state.step) == 5
+
+
+@pytest.mark.parametrize("poison", POISONS)
+def test_training_stops_at_a_step_that_is_not_finite_and_names_it(toy: ToyRun, poison: str, tmp_path: Path) -> None:
+    """What was saved before stays, and nothing is saved after."""
+    bad, _, message = POISONS[poison]
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=5, say=print)
+    log = Log(tmp_path, steps=8, start=0, tensorboard=False, out=io.StringIO())
+    around = Surroundings(
+        batches=lambda first: (bad if step == 3 else toy_batch() for step in range(first, 9)),
+        step=toy.step,
+        schedule=constant(peak=0.1),
+        checkpoints=checkpoints,
+        log=log,
+    )
+    try:
+        with pytest.raises(WorkError, match=message):
+            train(toy.state(), Progress(), LoopSettings(steps=8, log_every=100, save_every=2), around)
+        checkpoints.wait()
+        assert checkpoints.steps() == [2]
+    finally:
+        log.close()
+        checkpoints.close()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Interruptions
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class Crash(Exception):
+    pass
+
+
+def crash() -> None:
+    raise Crash
+
+
+def ask_to_stop() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+class TinyRun:
+    """Ten steps with dropout, as `runs.run` does them; compiled once."""
+
+    def __init__(self) -> None:
+        self.schedule = noam(d_model=PLAIN.d_model, warmup=4, factor=0.1)
+        self.optimizer = make_optimizer(self.schedule, clip=1.0)
+        self.step = make_step(OBJECTIVE, self.optimizer, StepSettings(), KEY)
+        self.evaluate = make_evaluation(OBJECTIVE)
+
+    def state(self) -> TrainState:
+        return fresh_state(DROPPING, self.optimizer)
+
+    def go(self, folder: Path, before: dict[int, Callable[[], None]]) -> "Ended":
+        """Start, or go on where `folder` has a checkpoint; `before` says what happens while a batch is made."""
+        loader, said = make_loader(), []
+
+        def batches(first: int) -> Iterator[Batch]:
+            for number in range(first, 11):
+                before.get(number, lambda: None)()
+                yield loader.batch(number)
+
+        state, progress = self.state(), Progress()
+        checkpoints = Checkpoints(folder / "checkpoints", keep=2, say=said.append)
+        if restored := checkpoints.restore(state):
+            state, progress = restored.state, Progress.from_notes(restored.notes)
+        log = Log(folder, steps=10, start=int(state.step), tensorboard=False, out=io.StringIO())
+        around = Surroundings(
+            batches=batches,
+            step=self.step,
+            schedule=self.schedule,
+            checkpoints=checkpoints,
+            log=log,
+            evaluate=lambda model: self.evaluate(model, [loader.batch(1)]),
+        )
+        settings = LoopSettings(steps=10, log_every=3, evaluate_every=5, save_every=4)
+        try:
+            state, reason = train(state, progress, settings, around)
+            saved = checkpoints.steps()
+        finally:
+            log.close()
+            checkpoints.close()
+        assert not said  # no checkpoint was unreadable
+        lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+        metrics = [{name: value for name, value in line.items() if name not in TIMING} for line in lines]
+        return Ended(state, reason, progress, metrics, saved)
+
+
+class Ended(NamedTuple):
+    state: TrainState
+    reason: str
+    progress: Progress
+    metrics: list[dict[str, Any]]
+    saved: list[int]
+
+
+@pytest.fixture(scope="module")
+def tiny() -> TinyRun:
+    return TinyRun()
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tiny: TinyRun, tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    return tiny.go(tmp_path_factory.mktemp("uninterrupted"), {})
+
+
+def test_a_run_reports_and_saves_when_it_is_due(uninterrupted: Ended) -> None:
+    """The known answer that the next tests compare with; its loss falls."""
+    assert uninterrupted.reason == "done"
+    assert uninterrupted.saved == [8, 10]  # 4 was saved too, and two are kept
+    assert [(line["step"], line["kind"]) for line in uninterrupted.metrics] == [
+        (3, "train"), (5, "dev"), (6, "train"), (9, "train"), (10, "train"), (10, "dev"),
+    ]  # fmt: skip
+    dev = [line["nll"] for line in uninterrupted.metrics if line["kind"] == "dev"]
+    assert dev[1] < dev[0]
+    assert (uninterrupted.progress.best, uninterrupted.progress.best_step) == (dev[1], 10)
+
+
+def test_a_run_that_was_asked_to_stop_resumes_bit_for_bit(tiny: TinyRun, uninterrupted: Ended, tmp_path: Path) -> None:
+    """The step in hand is finished and saved; between two lines of the log, its sums are saved too."""
+    handler = signal.getsignal(signal.SIGTERM)
+    stopped = tiny.go(tmp_path, {5: ask_to_stop})
+    assert (stopped.reason, int(stopped.state.step), stopped.saved) == ("signal", 5, [4, 5])
+    assert signal.getsignal(signal.SIGTERM) is handler
+    resumed = tiny.go(tmp_path, {})
+    assert same(resumed.state, uninterrupted.state)
+    assert resumed.metrics == uninterrupted.metrics
+    assert resumed.progress == uninterrupted.progress
+
+
+def test_a_run_that_crashed_resumes_bit_for_bit_from_its_last_checkpoint(
+    tiny: TinyRun, uninterrupted: Ended, tmp_path: Path
+) -> None:
+    """Steps 5 and 6 are done again, and what was logged of them the first time is taken back."""
+    with pytest.raises(Crash):
+        tiny.go(tmp_path, {7: crash})
+    assert '"step": 6' in (tmp_path / "metrics.jsonl").read_text()
+    resumed = tiny.go(tmp_path, {})
+    assert same(resumed.state, uninterrupted.state)
+    assert resumed.metrics == uninterrupted.metrics
+    assert resumed.progress == uninterrupted.progress

@@ -1,0 +1,50 @@
+"""Norms worked by hand."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
+
+SCALE, BIAS = jnp.asarray([1.0, 2.0, -1.0, 0.5]), jnp.asarray([0.0, 10.0, 20.0, 30.0])
+
+
+def test_layer_norm_by_hand() -> None:
+    """(1, 2, 3, 6): mean 3, deviations (-2, -1, 0, 3), variance 14/4 (of the population); eps 0.5 makes it 4."""
+    norm = eqx.tree_at(lambda n: (n.scale, n.bias), LayerNorm(4, eps=0.5), (SCALE, BIAS))
+    np.testing.assert_allclose(norm(jnp.asarray([1.0, 2.0, 3.0, 6.0])), [-1.0, 9.0, 20.0, 30.75], rtol=1e-6)
+
+
+def test_rms_norm_by_hand() -> None:
+    """(1, 2, 3, 6): mean square 50/4; eps 3.5 makes it 16."""
+    norm = eqx.tree_at(lambda n: n.scale, RMSNorm(4, eps=3.5), SCALE)
+    np.testing.assert_allclose(norm(jnp.asarray([1.0, 2.0, 3.0, 6.0])), [0.25, 1.0, -0.75, 0.75], rtol=1e-6)
+
+
+@pytest.mark.parametrize("norm", [LayerNorm(7), RMSNorm(7)], ids=["layer", "rms"])
+class TestEveryNorm:
+    def test_it_has_parameters_that_start_as_the_identity(self, norm: Norm) -> None:
+        assert np.array_equal(norm.scale, np.ones(7))
+        assert not isinstance(norm, LayerNorm) or np.array_equal(norm.bias, np.zeros(7))
+
+    def test_each_token_is_normalised_by_itself(self, norm: Norm) -> None:
+        x = jnp.asarray(np.random.default_rng(0).normal(3.0, 5.0, (2, 3, 7)), jnp.float32)
+        y = np.asarray(norm(x))
+        assert y.shape == (2, 3, 7)
+        # Mean squares of 1 but for eps = 1e-5 beside squares of order 25.
+        np.testing.assert_allclose(np.square(y).mean(axis=-1), 1.0, atol=1e-5)
+        np.testing.assert_allclose(norm(x[1, 2]), y[1, 2], rtol=1e-6)
+
+    def test_a_token_of_zeros_is_zeros_with_a_finite_gradient(self, norm: Norm) -> None:
+        zeros = jnp.zeros((2, 7))
+        assert np.array_equal(norm(zeros), zeros)
+        assert np.isfinite(jax.grad(lambda x: norm(x).sum())(zeros)).all()
+
+    def test_a_16_bit_token_is_normalised_in_32_bits(self, norm: Norm) -> None:
+        """The result is that of float32, rounded once: squares of 2^70 and more fit into both, sums of 1/256 do not."""
+        x = jnp.asarray(256.0 + np.arange(7)[None, :] * 2.0, jnp.bfloat16)
+        y = norm(x)
+        assert y.dtype == jnp.bfloat16
+        assert np.array_equal(y, norm(x.astype(jnp.float32)).astype(jnp.bfloat16))

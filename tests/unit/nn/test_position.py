@@ -1,0 +1,71 @@
+"""Positions: the paper's numbers, in both orders."""
+
+from math import cos, sin
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plainformer.nn.position import Learned, Sinusoidal, half_from_interleaved
+
+POSITIONS = (0, 1, 3, 50)
+# The angle is at most 50, and float32 knows it to 50 · 6e-8 times a few roundings.
+CLOSE = 1e-5
+
+
+@pytest.mark.parametrize("at", POSITIONS)
+def test_sinusoids_are_the_papers(at: int) -> None:
+    """Frequencies 10000^(-0/4) = 1 and 10000^(-2/4) = 1/100; sines on even places, cosines on odd ones."""
+    interleaved, half = (Sinusoidal(4, order)(jnp.asarray([at]))[0] for order in ("interleaved", "half"))
+    slow = at / 100
+    np.testing.assert_allclose(interleaved, [sin(at), cos(at), sin(slow), cos(slow)], atol=CLOSE)
+    np.testing.assert_allclose(half, [sin(at), sin(slow), cos(at), cos(slow)], atol=CLOSE)
+
+
+@pytest.mark.parametrize("at", POSITIONS)
+def test_an_odd_width_ends_with_a_sine(at: int) -> None:
+    """Frequencies 10000^(-2i/5), and no last cosine."""
+    second, third = at * 10000 ** (-2 / 5), at * 10000 ** (-4 / 5)
+    interleaved, half = (Sinusoidal(5, order)(jnp.asarray([at]))[0] for order in ("interleaved", "half"))
+    np.testing.assert_allclose(interleaved, [sin(at), cos(at), sin(second), cos(second), sin(third)], atol=CLOSE)
+    np.testing.assert_allclose(half, [sin(at), sin(second), sin(third), cos(at), cos(second)], atol=CLOSE)
+
+
+def test_the_permutation_between_the_orders() -> None:
+    assert half_from_interleaved(6) == [0, 2, 4, 1, 3, 5]
+    assert half_from_interleaved(5) == [0, 2, 4, 1, 3]
+    positions = jnp.arange(13)
+    for d_model in (1, 5, 6, 11):
+        interleaved, half = (Sinusoidal(d_model, order)(positions) for order in ("interleaved", "half"))
+        assert half.shape == (13, d_model)
+        assert np.array_equal(half, interleaved[:, np.array(half_from_interleaved(d_model))])
+
+
+def test_likeness_of_two_positions_hangs_on_their_distance_alone() -> None:
+    """sin a sin b + cos a cos b = cos(a - b): a sum of 6 such terms, each within 1e-5."""
+    rows = np.asarray(Sinusoidal(12)(jnp.arange(17)))
+    likeness = rows @ rows.T
+    for distance in (0, 1, 5, 16):
+        along = np.diagonal(likeness, distance)
+        expected = sum(cos(distance * 10000 ** (-2 * i / 12)) for i in range(6))
+        np.testing.assert_allclose(along, expected, atol=6e-5)
+
+
+def test_a_position_is_its_own_whatever_stands_before() -> None:
+    """A cached step asks for one position, the full forward for all: the numbers are the same."""
+    every = Sinusoidal(12)(jnp.arange(9))
+    assert np.array_equal(Sinusoidal(12)(jnp.asarray([7]))[0], every[7])
+
+
+def test_learned_positions_are_rows_of_their_table() -> None:
+    learned = Learned(7, 5, key=jax.random.key(0))
+    assert learned.table.shape == (7, 5)
+    rows = learned(jnp.asarray([6, 0, 6]))
+    assert np.array_equal(rows, np.asarray(learned.table)[[6, 0, 6]])
+
+
+def test_learned_positions_start_small() -> None:
+    """N(0, 0.02²): the deviation of 7,000 draws is within 4 · 0.02 / √(2 · 7000)."""
+    table = np.asarray(Learned(700, 10, key=jax.random.key(0)).table)
+    assert abs(table.std() - 0.02) < 4 * 0.02 / np.sqrt(2 * 7000)
