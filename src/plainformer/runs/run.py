@@ -6,6 +6,7 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
+import optax
 
 from plainformer.data import Pairs
 from plainformer.decode.settings import GenerationSettings
@@ -14,16 +15,25 @@ from plainformer.evaluate.bleu import score_translations
 from plainformer.models.transformer import Transformer, count_parameters
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import Recipe
-from plainformer.runs.folder import generation_of, keep_model, open_folder, run_tokenizers
+from plainformer.runs.folder import (
+    begin_run,
+    check_folder,
+    generation_of,
+    has_begun,
+    keep_model,
+    new_tokenizers,
+    old_tokenizers,
+)
 from plainformer.runs.text import Say, Tokenizers, encode, make_loader, read_text, say_shapes
+from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
 from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
-from plainformer.train.schedule import make_schedule
-from plainformer.train.state import initial_state
+from plainformer.train.schedule import Schedule, make_schedule
+from plainformer.train.state import TrainState, initial_state
 from plainformer.train.step import StepSettings, make_evaluation, make_step
 
 
@@ -38,29 +48,24 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
         InputError: recipe, data or folder will not do, or they changed since the run began.
         WorkError: numbers that are not finite, or a disk that is full.
     """
-    resume = open_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
+    resume = check_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
     text = read_text(recipe)
-    tokenizers = run_tokenizers(recipe, text, folder, resume=resume, say=say)
+    begun = resume and has_begun(folder)
+    tokenizers = old_tokenizers(text, folder) if begun else new_tokenizers(recipe, text, say)
     cleaned, dev = encode(recipe, text, tokenizers, say)
     mesh = data_mesh(recipe.train.mesh)
     loader = make_loader(recipe, cleaned, tokenizers, multiple=mesh.size * recipe.train.accumulate)
     dev_loader = make_loader(recipe, dev, tokenizers, multiple=mesh.size)
     say_shapes(loader, say)
-
-    # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
-    init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
-    config = recipe.model.config(source_vocab=tokenizers.source.vocab_size, target_vocab=tokenizers.target.vocab_size)
-    model = Transformer(config, key=init_key)
-    say(f"model: {count_parameters(model):,} parameters")
-    settings = recipe.optimizer
-    schedule = make_schedule(**recipe.schedule.model_dump(), d_model=config.d_model, steps=recipe.train.steps)
-    optimizer = make_optimizer(
-        schedule, betas=settings.betas, eps=settings.eps, weight_decay=settings.weight_decay, clip=settings.clip
+    state, optimizer, schedule, dropout_key = _beginning(recipe, tokenizers, say)
+    state, progress = replicate(state, mesh), Progress()
+    if not begun:
+        # Only now: input that will not do leaves the disk as it was, and an older run where it is.
+        begin_run(recipe, folder, text, tokenizers)
+    checkpoints = Checkpoints(
+        folder / "checkpoints", keep=recipe.train.keep_last, every=recipe.train.save_every, say=say
     )
-    state, progress = replicate(initial_state(model, optimizer), mesh), Progress()
-
-    checkpoints = Checkpoints(folder / "checkpoints", keep=recipe.train.keep_last, say=say)
-    if resume and (restored := checkpoints.restore(state)):
+    if begun and (restored := checkpoints.restore(state)):
         state, progress = restored.state, Progress.from_notes(restored.notes)
         say(f"resuming after step {int(state.step):,}")
     objective = TranslationObjective(recipe.loss.label_smoothing)
@@ -89,6 +94,23 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
         log.close()
     checkpoints.close()
     return reason
+
+
+def _beginning(
+    recipe: Recipe, tokenizers: Tokenizers, say: Say
+) -> tuple[TrainState, optax.GradientTransformation, Schedule, PRNGKeyArray]:
+    """The state before the first step, what updates it, and the key of its dropout."""
+    # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
+    init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
+    config = recipe.model.config(source_vocab=tokenizers.source.vocab_size, target_vocab=tokenizers.target.vocab_size)
+    model = Transformer(config, key=init_key)
+    say(f"model: {count_parameters(model):,} parameters")
+    schedule = make_schedule(**recipe.schedule.model_dump(), d_model=config.d_model, steps=recipe.train.steps)
+    settings = recipe.optimizer
+    optimizer = make_optimizer(
+        schedule, betas=settings.betas, eps=settings.eps, weight_decay=settings.weight_decay, clip=settings.clip
+    )
+    return initial_state(model, optimizer), optimizer, schedule, dropout_key
 
 
 def _finish(

@@ -1,7 +1,8 @@
 """Checkpoints of a run, by Orbax: written in the background, whole or not at all, the newest few kept."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,20 +21,45 @@ class Restored(NamedTuple):
     notes: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Which checkpoints are kept: the newest, and before it the last `count - 1` of those that are due `every` steps.
+
+    One that a signal asked for in between goes with the next, so that it has no part in an average: what is kept at a
+    step does not depend on how often the run was interrupted before.
+    """
+
+    count: int
+    every: int
+
+    def of(self, steps: Sequence[int]) -> list[int]:
+        """Those of `steps`, oldest first, that are kept."""
+        regular = [step for step in steps[:-1] if step % self.every == 0]
+        return [*regular[len(regular) - min(self.count - 1, len(regular)) :], *steps[-1:]]
+
+    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> Sequence[bool]:
+        """Orbax's question, checkpoint by checkpoint, oldest first."""
+        kept = self.of([checkpoint.step for checkpoint in checkpoints])
+        return [checkpoint.step in kept for checkpoint in checkpoints]
+
+
 class Checkpoints:
     """The folder `checkpoints/` of a run, one numbered folder a step.
 
     Args:
         folder: where they are; made if need be.
         keep: how many of the newest are kept.
+        every: the steps between them; see `Kept`.
         say: told of a checkpoint that could not be read.
     """
 
-    def __init__(self, folder: Path, *, keep: int, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, *, keep: int, every: int, say: Callable[[str], None]) -> None:
         # Orbax tells every stage of its work; what a user must know is said here.
         logging.getLogger("absl").setLevel(logging.ERROR)
-        self._folder, self._say = folder, say
-        options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True, enable_async_checkpointing=True)
+        self._folder, self._say, self._kept = folder, say, Kept(keep, every)
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=self._kept, create=True, enable_async_checkpointing=True
+        )
         self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
 
     def steps(self) -> list[int]:
@@ -84,8 +110,24 @@ class Checkpoints:
         return None
 
     def models(self, like: TrainState) -> list[eqx.Module]:
-        """The models of all checkpoints that are kept, oldest first: what an average is made of."""
-        return [self._read(step, like).state.model for step in self.steps()]
+        """The models of all checkpoints that are kept, oldest first: what an average is made of.
+
+        One that cannot be read is reported and left out.
+
+        Raises:
+            WorkError: none can be read.
+        """
+        # Asked again, since a process may have been killed between a save and the removal of the oldest.
+        found = []
+        for step in self._kept.of(self.steps()):
+            try:
+                found.append(self._read(step, like).state.model)
+            except Exception as broken:  # as in `restore`
+                reason = _first_line(broken)
+                self._say(f"checkpoint {self._folder / str(step)} cannot be read ({reason}); it is left out")
+        if not found:
+            raise WorkError("none of the checkpoints can be read", where=str(self._folder))
+        return found
 
     def _read(self, step: int, like: TrainState) -> Restored:
         arguments = ocp.args.Composite(
