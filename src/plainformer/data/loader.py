@@ -36,7 +36,7 @@ class Ragged:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def __getitem__(self, index: int) -> NDArray[np.int32]:
+    def __getitem__(self, index: int | np.integer) -> NDArray[np.int32]:
         return self._flat[self._ends[index] : self._ends[index + 1]]
 
 
