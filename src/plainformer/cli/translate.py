@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -45,7 +45,7 @@ def translate(
     if n_best and beam is None:
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
     with file.open("rb") if file else sys.stdin.buffer as stream:
-        lines = _arguments(text) if text else _ready_lines(stream, str(file or "stdin"), batch)
+        lines = _arguments(text) if text else _ready_lines(cast(BufferedIOBase, stream), str(file or "stdin"), batch)
         for where, chunk in lines:
             translator.check_lengths(chunk, where, max_source_tokens)
             for options in translator.translate_n_best(chunk, **changes):

@@ -14,8 +14,8 @@ from plainformer.objective import LossSums
 from plainformer.shapes import Array, PRNGKeyArray
 from plainformer.train.state import Model, TrainState, no_loss
 
-# XLA's CPU compiler removes optimisation barriers before it fuses, and then computes whole layers again and again inside
-# the operations that use them: a step took 700 ms, with the barriers kept 500.
+# XLA's CPU compiler removes optimisation barriers before it fuses, and then computes whole layers again and again
+# inside the operations that use them: a step took 700 ms, with the barriers kept 500.
 COMPILER_OPTIONS = {"cpu": {"xla_disable_hlo_passes": "cse_barrier_expander"}}
 
 Batch = Any  # a PyTree of arrays with the batch as first axis
@@ -56,7 +56,8 @@ def make_step(
         good = jnp.isfinite(sums.loss) & ~bad_groups.any() & (state.bad_step == 0)
 
         parameters = eqx.filter(state.model, eqx.is_inexact_array)
-        updates, optimizer_state = optimizer.update(gradients, state.optimizer_state, parameters)
+        with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
+            updates, optimizer_state = optimizer.update(gradients, state.optimizer_state, parameters)
         model = eqx.apply_updates(state.model, updates)
         # After a non-finite step everything stays as it was.
         model, optimizer_state = _select(good, (model, optimizer_state), (state.model, state.optimizer_state))
