@@ -64,7 +64,8 @@ def fused_cross_entropy(
     same visit, when the softmax is at hand, so that the backward pass only scales it. Gradients flow from `loss` alone.
     """
     vocab = vocab or weight.shape[1]
-    return LossSums(*_fused(smoothing, vocab, hidden, weight, targets, valid))
+    sums: tuple[Scalar, ...] = _fused(smoothing, vocab, hidden, weight, targets, valid)
+    return LossSums(*sums)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))

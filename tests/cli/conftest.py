@@ -50,16 +50,19 @@ d_ff = 24
 heads = 2
 encoder_layers = 1
 decoder_layers = 1
-dropout = 0.2
+norm_position = "pre"
+dropout = 0.1
 
 [schedule]
-warmup = 3
+name = "constant"
+warmup = 10
+peak = 0.03
 
 [train]
-steps = 6
-save_every = 2
-evaluate_every = 2
-log_every = 1
+steps = 30
+save_every = 10
+evaluate_every = 10
+log_every = 5
 keep_last = 3
 seed = 7
 mesh = 1

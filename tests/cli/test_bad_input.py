@@ -104,8 +104,8 @@ def test_a_setting_that_will_not_do_is_one_line(cli, trained, tmp_path, settings
     ("change", "said"),
     [
         (("heads = 2", "heads = 3"), "micro.toml:20: model.heads: d_model 16 is not divisible by 3 heads"),
-        (("steps = 6", "setps = 6"), "micro.toml:29: unknown key train.setps; did you mean train.steps"),
-        (("[train]", "[train"), "micro.toml:28: this is not TOML"),
+        (("steps = 30", "setps = 30"), "micro.toml:32: unknown key train.setps; did you mean train.steps"),
+        (("[train]", "[train"), "micro.toml:31: this is not TOML"),
         (('name = "micro"', 'name = "micro'), "micro.toml:1: this is not TOML"),
     ],
 )
@@ -298,9 +298,9 @@ def figures(run):
 
 @pytest.fixture(scope="module")
 def longer(cli, trained, tmp_path_factory):
-    """The micro recipe trained for 10 steps on a disk with room."""
+    """The micro recipe trained for 40 steps on a disk with room."""
     run = tmp_path_factory.mktemp("longer") / "run"
-    assert cli("train", trained.recipe, "--run", run, "--set", "train.steps=10").code == 0
+    assert cli("train", trained.recipe, "--run", run, "--set", "train.steps=40").code == 0
     return run
 
 
@@ -311,7 +311,7 @@ def test_a_full_disk_ends_training_and_costs_no_checkpoint(
     disk = small_disk(tmp_path / "disk", "24m")
     run = shutil.copytree(trained.folder, disk / "run")
     filler = fill(disk, left)
-    command = ("train", trained.recipe, "--run", run, "--resume", "--set", "train.steps=10")
+    command = ("train", trained.recipe, "--run", run, "--resume", "--set", "train.steps=40")
     outcome = finished(spawn(*command))
     assert outcome.code == 1, outcome
     assert str(run) in outcome.last_line()
@@ -321,7 +321,7 @@ def test_a_full_disk_ends_training_and_costs_no_checkpoint(
     resumed = cli(*command)
     assert resumed.code == 0, resumed
     assert "cannot be read" not in resumed.out
-    assert int(resumed.out.partition("resuming after step ")[2].split()[0]) >= 6
+    assert int(resumed.out.partition("resuming after step ")[2].split()[0]) >= 30
     assert results(run) == results(longer)
 
 
@@ -338,7 +338,7 @@ def test_a_full_disk_while_a_model_is_written_is_one_line_and_loses_nothing(
     assert str(disk) in outcome.last_line()
     assert "No space left on device" in outcome.last_line()
     assert not (disk / "model.safetensors").exists()
-    assert {path.name for path in (run / "checkpoints").iterdir()} == {"2", "4", "6"}
+    assert {path.name for path in (run / "checkpoints").iterdir()} == {"10", "20", "30"}
     assert cli("info", run / "best").code == 0
     assert os.system(f"mount -o remount,size=4m '{disk}'") == 0
     assert cli(*command).code == 0

@@ -22,12 +22,12 @@ def contents(folder):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("step", [3, 4])
+@pytest.mark.parametrize("step", [15, 20])
 def test_a_run_stopped_by_a_signal_and_resumed_equals_one_never_stopped(
     cli, trained, results, tmp_path, monkeypatch, step, number
 ):
-    """At step 3, where no checkpoint is due, and at step 4, where one is."""
-    if (step, number) == (4, signal.SIGINT):
+    """At step 15, where no checkpoint is due, and at step 20, where one is."""
+    if (step, number) == (20, signal.SIGINT):
         pytest.skip("three of the four will do")
     log = Log.metrics
 
@@ -45,7 +45,7 @@ def test_a_run_stopped_by_a_signal_and_resumed_equals_one_never_stopped(
     assert last == f"stopped and saved; go on with: plainformer train {run}/recipe.toml --run {run} --resume"
     assert not (run / "last").exists()
     logged = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [line["step"] for line in logged if line["kind"] == "train"] == list(range(1, step + 1))
+    assert [line["step"] for line in logged if line["kind"] == "train"] == list(range(5, step + 1, 5))
     resumed = cli("train", trained.recipe, "--run", run, "--resume")
     assert resumed.code == 0, resumed
     assert f"resuming after step {step}" in resumed.out
@@ -55,7 +55,7 @@ def test_a_run_stopped_by_a_signal_and_resumed_equals_one_never_stopped(
 def test_a_signal_from_outside_saves_and_says_how_to_go_on(cli, spawn, finished, trained, tmp_path):
     run = tmp_path / "run"
     process = spawn("train", trained.recipe, "--run", run, "--set", "train.steps=1000000", "--set", "train.log_every=7")
-    while process.poll() is None and not (run / "checkpoints" / "4").exists():
+    while process.poll() is None and not (run / "checkpoints" / "20").exists():
         signal.sigtimedwait([], 0.02)
     process.send_signal(signal.SIGINT)
     outcome = finished(process)
@@ -122,11 +122,11 @@ def test_an_existing_run_is_left_alone_unless_told_otherwise(cli, trained, resul
     assert "exclude each other" in cli("train", trained.recipe, "--run", copy, "--resume", "--overwrite").error(2)
     assert contents(copy) == before
     (copy / "notes.txt").write_text("mine")
-    outcome = cli("train", trained.recipe, "--run", copy, "--overwrite", "--set", "train.steps=2")
+    outcome = cli("train", trained.recipe, "--run", copy, "--overwrite", "--set", "train.steps=3")
     assert outcome.code == 0, outcome
     # Of the old run nothing is left, and what is no part of a run is still there.
-    assert {path.name for path in (copy / "checkpoints").iterdir()} == {"2"}
-    assert {line["step"] for line in results(copy)["metrics"]} == {1, 2}
+    assert {path.name for path in (copy / "checkpoints").iterdir()} == {"3"}
+    assert {line["step"] for line in results(copy)["metrics"]} == {3}
     assert (copy / "notes.txt").read_text() == "mine"
 
 
@@ -184,21 +184,21 @@ def largest(folder):
     ],
 )
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_says_so(cli, trained, results, copy, damage):
-    damage(copy / "checkpoints" / "6")
+    damage(copy / "checkpoints" / "30")
     outcome = cli("train", trained.recipe, "--run", copy, "--resume")
     assert outcome.code == 0, outcome
-    assert f"checkpoint {copy / 'checkpoints' / '6'} cannot be read (" in outcome.out
+    assert f"checkpoint {copy / 'checkpoints' / '30'} cannot be read (" in outcome.out
     assert "falling back to the one before" in outcome.out
-    assert "resuming after step 4" in outcome.out
+    assert "resuming after step 20" in outcome.out
     assert results(copy) == results(trained.folder)
-    assert {path.name for path in (copy / "checkpoints").iterdir()} == {"2", "4", "6", "6.unreadable"}
+    assert {path.name for path in (copy / "checkpoints").iterdir()} == {"10", "20", "30", "30.unreadable"}
 
 
 def test_a_damaged_older_checkpoint_is_left_out_of_the_average_and_said(cli, trained, copy):
-    truncate(largest(copy / "checkpoints" / "4"))
+    truncate(largest(copy / "checkpoints" / "20"))
     outcome = cli("train", trained.recipe, "--run", copy, "--resume")
     assert outcome.code == 0, outcome
-    assert f"checkpoint {copy / 'checkpoints' / '4'} cannot be read (" in outcome.out
+    assert f"checkpoint {copy / 'checkpoints' / '20'} cannot be read (" in outcome.out
     assert "average of the last 2 checkpoints" in outcome.out
 
 

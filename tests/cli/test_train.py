@@ -15,7 +15,7 @@ from plainformer.text import Tokenizer
 def test_a_run_leaves_the_whole_folder(trained):
     for name in ("recipe.toml", "tokenizer.json", "metrics.jsonl"):
         assert (trained.folder / name).is_file(), name
-    assert {path.name for path in (trained.folder / "checkpoints").iterdir()} == {"2", "4", "6"}
+    assert {path.name for path in (trained.folder / "checkpoints").iterdir()} == {"10", "20", "30"}
     for name in ("best", "last", "average"):
         assert {"config.json", "model.safetensors", "tokenizer.json", "generation_config.json", "README.md"} <= {
             path.name for path in (trained.folder / name).iterdir()
@@ -32,11 +32,11 @@ def test_the_recipe_of_a_run_is_complete_and_says_the_same(trained):
 
 def test_every_step_and_every_evaluation_is_logged_once(trained):
     lines = [json.loads(line) for line in (trained.folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert [line["step"] for line in lines if line["kind"] == "train"] == [1, 2, 3, 4, 5, 6]
-    assert [line["step"] for line in lines if line["kind"] == "dev"] == [2, 4, 6]
-    # noam, section 5.3: step 2 of a warmup of 3 at d_model 16.
-    assert lines[1]["learning_rate"] == pytest.approx(16**-0.5 * 2 * 3**-1.5, rel=1e-6)
-    assert lines[0]["nll"] > lines[-1]["nll"]
+    assert [line["step"] for line in lines if line["kind"] == "train"] == [5, 10, 15, 20, 25, 30]
+    assert [line["step"] for line in lines if line["kind"] == "dev"] == [10, 20, 30]
+    # Half way up a warmup of 10.
+    assert lines[0]["learning_rate"] == pytest.approx(0.015, rel=1e-6)
+    assert lines[-1]["nll"] < 0.7 * lines[0]["nll"]
 
 
 def test_what_was_dropped_is_counted_with_its_place(trained):
@@ -46,7 +46,7 @@ def test_what_was_dropped_is_counted_with_its_place(trained):
 
 
 def test_progress_goes_to_stderr_and_the_way_on_to_stdout(trained):
-    assert [line for line in trained.outcome.err.splitlines() if line.startswith("step 6/6  loss ")]
+    assert [line for line in trained.outcome.err.splitlines() if line.startswith("step 30/30  loss ")]
     assert trained.outcome.out.splitlines()[-1].startswith(f"the model is in {trained.folder / 'average'}; try: ")
 
 
@@ -66,12 +66,12 @@ def test_options_change_the_recipe_and_a_test_set_is_scored(cli, trained, tmp_pa
     for name, count in (("train", 80), ("val", 7), ("test", 5)):
         sides = ((trained.data / f"{name}.{code}").read_text(encoding="utf-8").splitlines() for code in ("en", "de"))
         write_pairs(Path("elsewhere"), name, list(zip(*sides, strict=True))[:count])
-    settings = ["--set", "train.steps=2", "--set", "data.test=test", "--set", "name=other"]
+    settings = ["--set", "train.steps=3", "--set", "data.test=test", "--set", "name=other"]
     outcome = cli("train", trained.recipe, "--data", "elsewhere", *settings)
     assert outcome.code == 0, outcome
     run = tmp_path / "runs" / "other"
     kept = load_recipe(run / "recipe.toml")
-    assert (kept.train.steps, kept.data.test, kept.data.folder) == (2, "test", "elsewhere")
+    assert (kept.train.steps, kept.data.test, kept.data.folder) == (3, "test", "elsewhere")
     report = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
     assert report["pairs"] == report["scores"]["sentences"] == 5
     assert report["scores"]["bleu_signature"] in outcome.out

@@ -69,9 +69,8 @@ def test_a_line_ends_at_a_newline_and_nowhere_else(cli, trained):
     assert (outcome.code, len(outcome.out.split("\n")), len(outcome.out.splitlines())) == (0, 3, 2)
 
 
-@pytest.mark.parametrize("text", [b"", b"\xef\xbb\xbf"])
-def test_no_lines_give_no_lines(cli, trained, text):
-    outcome = cli("translate", trained.folder, stdin=text)
+def test_no_lines_give_no_lines(cli, trained):
+    outcome = cli("translate", trained.folder, stdin=b"")
     assert (outcome.code, outcome.out, outcome.err) == (0, "", "")
 
 
@@ -106,7 +105,6 @@ def test_settings_of_the_search_are_used(cli, trained, answers):
         (["--file", "nowhere.txt"], "nowhere.txt: there is no such file"),
         (["a", "--beam", "0"], "beam_size is 0"),
         (["a", "--beam", "2", "--n-best", "3"], "n_best is 3"),
-        (["a", "--length-penalty", "gmnt"], "choose one of gnmt, average, none"),
         (["a", "--alpha", "-1"], "alpha is -1.0"),
     ],
 )

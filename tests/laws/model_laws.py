@@ -28,79 +28,86 @@ CLOSE: Any = {"rtol": 1e-5, "atol": 1e-5}
 
 
 class Sample(NamedTuple):
-    """A batch: three sources, padded with `PAD`, and what their targets read."""
+    """A batch: three sources, padded with `PAD`, and what their targets read, no token twice."""
 
     source: jax.Array  # (batch, source)
     valid: jax.Array  # (batch, source)
     target: jax.Array  # (batch, target)
+
+    def alone(self, row: int) -> "Sample":
+        """One sentence by itself, its source padded further, with another token."""
+        source, valid, target = (part[row : row + 1] for part in self)
+        wider = ((0, 0), (0, LONGER - SOURCE))
+        return Sample(jnp.pad(source, wider, constant_values=2), jnp.pad(valid, wider), target)
 
 
 def make_sample() -> Sample:
     random = np.random.default_rng(7)
     valid = np.arange(SOURCE)[None, :] < np.array(LENGTHS)[:, None]
     source = np.where(valid, random.choice(SOURCE_TOKENS, (BATCH, SOURCE)), PAD)
-    target = random.choice(TARGET_TOKENS, (BATCH, TARGET))
+    target = [random.choice(TARGET_TOKENS, TARGET, replace=False) for _ in range(BATCH)]
     return Sample(jnp.asarray(source, jnp.int32), jnp.asarray(valid), jnp.asarray(target, jnp.int32))
 
 
-class Shifted(eqx.Module):
-    """Positions with a constant added to each, by which to differentiate."""
+class Weighed(eqx.Module):
+    """Positions times a number: at 0 there are none."""
 
     base: Position
-    shift: jax.Array  # (seq, d_model)
+    amount: jax.Array
 
     def __call__(self, positions: jax.Array) -> jax.Array:
-        return self.base(positions) + self.shift
-
-
-class Nowhere(eqx.Module):
-    """No positions at all."""
-
-    d_model: int = eqx.field(static=True)
-
-    def __call__(self, positions: jax.Array) -> jax.Array:
-        return jnp.zeros((len(positions), self.d_model))
+        return self.base(positions) * self.amount
 
 
 class Subject:
     """A model and its compiled verbs. Every subject compiles anew, and so follows what a test has patched.
 
-    fresh: the model as initialised. model: the same with noise on every parameter, since scales at 1 and biases at 0
-    would let a mistake pass unseen.
+    Every parameter is random: scales at 1 and biases at 0 would let a mistake pass unseen. Compiling is what takes
+    long, so the laws share few programs, each of one shape.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
-        self.config = config
-        self.sample = make_sample()
-        self.fresh = eqx.filter_jit(lambda key: Transformer(config, key=key))(jax.random.key(3))
+        self.config, self.sample = config, make_sample()
         random = np.random.default_rng(5)
-        self.model: Transformer = jax.tree.map(
-            lambda leaf: leaf + 0.2 * random.normal(size=leaf.shape).astype(np.float32), self.fresh
-        )
-        cotangent = random.normal(size=(TARGET, config.target_vocab)).astype(np.float32)
 
-        def summary(model: Transformer, source: jax.Array, valid: jax.Array, target: jax.Array) -> jax.Array:
-            logits = model(source, valid, target)[:, :, : config.target_vocab]
-            return (logits * cotangent[None]).sum()
+        def draw(leaf: jax.ShapeDtypeStruct) -> jax.Array:
+            if leaf.ndim == 1:  # a bias or a norm's scale
+                return jnp.asarray(random.normal(0.5, 0.5, leaf.shape), leaf.dtype)
+            return jnp.asarray(random.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype)
 
-        def influence(model: Transformer, memory: jax.Array, valid: jax.Array, target: jax.Array) -> jax.Array:
-            def of(shift: jax.Array) -> jax.Array:
-                shifted = eqx.tree_at(lambda m: m.position, model, Shifted(model.position, shift))
-                logits = shifted.project(shifted.decode(target, memory, valid))[:, :, : config.target_vocab]
-                return (logits * cotangent[None]).sum(axis=(0, 2))
+        self.model: Transformer = jax.tree.map(draw, skeleton(config))
+        # What a test looks at: some mixture of logits, another one at each place and for each token.
+        self.mixture = random.normal(size=(BATCH, TARGET, config.target_vocab)).astype(np.float32)
 
-            return jax.jacrev(of)(jnp.zeros((TARGET, config.d_model)))
+        def mixed(model: Transformer, sample: Sample, mixture: jax.Array) -> jax.Array:
+            return (model(*sample)[:, :, : config.target_vocab] * mixture).sum()
 
-        self.forward = eqx.filter_jit(lambda model, source, valid, target: model(source, valid, target))
-        self.encode = eqx.filter_jit(lambda model, source, valid: model.encode(source, valid))
+        def encode(model: Transformer, source: jax.Array, valid: jax.Array, amount: jax.Array) -> jax.Array:
+            weighed = eqx.tree_at(lambda m: m.position, model, Weighed(model.position, amount))
+            return weighed.encode(source, valid)
+
+        self.forward = eqx.filter_jit(lambda model, sample: model(*sample))
+        self.encode = eqx.filter_jit(encode)
         self.start = eqx.filter_jit(lambda model, memory, valid: model.start(memory, valid, ROOM))
         self.step = eqx.filter_jit(lambda model, ids, state: model.step(ids, state))
-        self.gradients = eqx.filter_jit(eqx.filter_grad(summary))
-        self.influence = eqx.filter_jit(influence)
+        self._gradients = eqx.filter_jit(eqx.filter_grad(mixed))
 
     def logits(self, sample: Sample) -> NDArray[np.float32]:
         """Of the real tokens: (batch, target, vocab)."""
-        return np.asarray(self.forward(self.model, *sample))[:, :, : self.config.target_vocab]
+        return np.asarray(self.forward(self.model, sample))[:, :, : self.config.target_vocab]
+
+    def memory(self, source: jax.Array, valid: jax.Array, *, positions: float = 1.0) -> jax.Array:
+        return self.encode(self.model, source, valid, jnp.full((1, 1), positions))
+
+    def gradients(self, sample: Sample, mixture: NDArray[np.float32] | None = None) -> dict[str, NDArray[np.float32]]:
+        """Of the mixture of logits, by the name of the parameter."""
+        found = self._gradients(self.model, sample, jnp.asarray(self.mixture if mixture is None else mixture))
+        return {name: np.asarray(leaf) for name, leaf in named_weights(found).items()}
+
+
+def skeleton(config: TransformerConfig) -> Transformer:
+    """The model with shapes for arrays."""
+    return eqx.filter_eval_shape(Transformer, config, key=jax.random.key(0))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -120,10 +127,20 @@ def check_the_future_does_not_change_the_past(subject: Subject) -> None:
 
 
 def check_the_past_gets_no_gradient_from_the_future(subject: Subject) -> None:
-    """The gradient of the logits at t by the embedding of target token u is 0 where u > t, and is not where u <= t."""
-    memory = subject.encode(subject.model, subject.sample.source, subject.sample.valid)
-    influence = np.asarray(subject.influence(subject.model, memory, subject.sample.valid, subject.sample.target))
-    size = np.abs(influence).max(axis=-1)  # (logits at, token at)
+    """The gradient of the logits at t by the embedding of target token u is 0 where u > t, and is not where u <= t.
+
+    Row v of a table holds nothing but the gradient by the one place where token v stands, if the mixture leaves out the
+    logits of target tokens, which a tied table gives too.
+    """
+    shared = subject.config.tie in ("three-way", "source-target")
+    table = "source_embedding.table" if shared else "target_embedding.table"
+    tokens = np.asarray(subject.sample.target[0])
+    size = np.zeros((TARGET, TARGET))  # (logits at, token at)
+    for at in range(TARGET):
+        mixture = np.zeros_like(subject.mixture)
+        mixture[0, at] = subject.mixture[0, at]
+        mixture[:, :, TARGET_TOKENS] = 0.0
+        size[at] = np.abs(subject.gradients(subject.sample, mixture)[table][tokens]).max(axis=1)
     assert (size[np.triu_indices(TARGET, 1)] == 0.0).all(), f"a later target token has a gradient:\n{size}"
     # Noise is some 1e-7.
     assert (size[np.tril_indices(TARGET)] > 1e-4).all(), f"an earlier target token has no gradient:\n{size}"
@@ -136,10 +153,9 @@ def check_padding_does_not_change_real_positions(subject: Subject) -> None:
     garbage = jnp.where(sample.valid, sample.source, (sample.source + 3 + jnp.arange(SOURCE)[None, :]) % PAD)
     after = subject.logits(sample._replace(source=garbage))
     assert np.array_equal(after, before), "what stands in the padding changed the logits"
-    wider = ((0, 0), (0, LONGER - SOURCE))
-    source, valid = jnp.pad(sample.source, wider, constant_values=2), jnp.pad(sample.valid, wider)
-    longer = subject.logits(sample._replace(source=source, valid=valid))
-    np.testing.assert_allclose(longer, before, **CLOSE, err_msg="the length of the padding changed the logits")
+    for row in range(BATCH):
+        longer = subject.logits(sample.alone(row))[0]
+        np.testing.assert_allclose(longer, before[row], **CLOSE, err_msg="the length of the padding changed the logits")
     fewer = subject.logits(sample._replace(valid=sample.valid.at[:, 1].set(False)))
     assert (np.abs(fewer - before).max(axis=(1, 2)) > 1e-3).all(), "a real source token does not reach the logits"
 
@@ -152,8 +168,8 @@ def check_the_batch_does_not_change_a_sentence(subject: Subject) -> None:
     company = Sample(*(part.at[1:].set(part[:1]) for part in sample))
     assert np.array_equal(subject.logits(company)[0], before[0]), "its company changed a sentence"
     for row in range(BATCH):
-        alone = subject.logits(Sample(*(part[row : row + 1] for part in sample)))
-        np.testing.assert_allclose(alone[0], before[row], **CLOSE, err_msg="a sentence is another one when alone")
+        alone = subject.logits(sample.alone(row))[0]
+        np.testing.assert_allclose(alone, before[row], **CLOSE, err_msg="a sentence is another one when alone")
 
 
 def check_a_source_of_nothing_is_harmless(subject: Subject) -> None:
@@ -164,18 +180,16 @@ def check_a_source_of_nothing_is_harmless(subject: Subject) -> None:
     other = empty._replace(source=empty.source.at[1].set((empty.source[1] + 5) % PAD))
     assert np.array_equal(subject.logits(other), logits), "a source without tokens was read"
     assert np.array_equal(logits[[0, 2]], subject.logits(subject.sample)[[0, 2]]), "it changed its company"
-    gradients = subject.gradients(subject.model, *empty)
-    bad = [name for name, leaf in named_weights(gradients).items() if not np.isfinite(leaf).all()]
+    bad = [name for name, gradient in subject.gradients(empty).items() if not np.isfinite(gradient).all()]
     assert not bad, f"a source without tokens gives gradients that are not finite: {bad}"
 
 
 def check_without_positions_the_encoder_is_permutation_equivariant(subject: Subject) -> None:
     """A permuted source gives the permuted memory."""
-    unordered = eqx.tree_at(lambda m: m.position, subject.model, Nowhere(subject.config.d_model))
     order = np.array([3, 0, 6, 2, 5, 1, 4])
     source, valid, _ = subject.sample
-    memory = np.asarray(subject.encode(unordered, source, valid))
-    permuted = np.asarray(subject.encode(unordered, source[:, order], valid[:, order]))
+    memory = np.asarray(subject.memory(source, valid, positions=0.0))
+    permuted = np.asarray(subject.memory(source[:, order], valid[:, order], positions=0.0))
     assert np.abs(memory[:, order] - memory).max() > 0.1, "the positions do not differ, and nothing is shown"
     np.testing.assert_allclose(permuted, memory[:, order], **CLOSE, err_msg="the order of the source shows")
 
@@ -188,32 +202,36 @@ def check_without_positions_the_encoder_is_permutation_equivariant(subject: Subj
 def check_cached_steps_equal_the_full_forward(subject: Subject) -> None:
     """One token at a time, in a cache with room to spare."""
     model, (source, valid, target) = subject.model, subject.sample
-    expected = np.asarray(subject.forward(model, source, valid, target))
-    state: DecoderState = subject.start(model, subject.encode(model, source, valid), valid)
+    expected = np.asarray(subject.forward(model, subject.sample))
+    state: DecoderState = subject.start(model, subject.memory(source, valid), valid)
     for at in range(TARGET):
         logits, state = subject.step(model, target[:, at], state)
         np.testing.assert_allclose(logits, expected[:, at], **CLOSE, err_msg=f"the cached step {at} differs")
     assert state.position.tolist() == [TARGET] * BATCH
 
 
-def check_every_projection_has_its_own_weights_and_learns(subject: Subject) -> None:
-    """Query, key and value of every head: no two start alike, and each gets a gradient."""
-    blocks = projections(subject.fresh)
-    for (one, first), (other, second) in combinations(blocks.items(), 2):
-        assert not np.array_equal(first, second), f"{one} and {other} start with the same weights"
-    for name, gradient in projections(subject.gradients(subject.model, *subject.sample)).items():
-        # Noise is some 1e-7; a shared or unused projection has exactly 0.
+def check_every_projection_learns(subject: Subject) -> None:
+    """Query, key and value of every head."""
+    for name, gradient in projections(subject.gradients(subject.sample), subject.config.heads).items():
+        # Noise is some 1e-7; a projection that is not used has exactly 0.
         assert np.abs(gradient).max() > 1e-4, f"{name} gets no gradient"
 
 
-def projections(model: Transformer) -> dict[str, NDArray[np.float32]]:
-    """The (d_model, d_k or d_v) weights of every head's query, key and value, by name."""
-    heads = model.config.heads
+def check_no_two_projections_start_alike(config: TransformerConfig) -> None:
+    """Query, key and value of every head and layer: another start makes them other projections."""
+    model = eqx.filter_jit(lambda key: Transformer(config, key=key))(jax.random.key(3))
+    weights = {name: np.asarray(leaf) for name, leaf in named_weights(model).items()}
+    for (one, first), (other, second) in combinations(projections(weights, config.heads).items(), 2):
+        assert not np.array_equal(first, second), f"{one} and {other} start with the same weights"
+
+
+def projections(weights: dict[str, NDArray[np.float32]], heads: int) -> dict[str, NDArray[np.float32]]:
+    """The (d_model, d_k or d_v) part of every head's query, key and value, by name."""
     return {
         f"{name}, head {head}": columns
-        for name, leaf in named_weights(model).items()
+        for name, whole in weights.items()
         if name.endswith(("query.weight", "key.weight", "value.weight"))
-        for head, columns in enumerate(np.split(np.asarray(leaf), heads, axis=1))
+        for head, columns in enumerate(np.split(whole, heads, axis=1))
     }
 
 
@@ -223,8 +241,7 @@ def check_a_tied_table_is_one(subject: Subject) -> None:
     Rows of padding, in the batch or in the table, never learn by being looked up.
     """
     config, sample = subject.config, subject.sample
-    gradients = named_weights(subject.gradients(subject.model, *sample))
-    found = {name: np.asarray(leaf) for name, leaf in gradients.items() if name in EMBEDDINGS}
+    found = {name: gradient for name, gradient in subject.gradients(sample).items() if name in EMBEDDINGS}
     if "output.weight" in found:
         found["output.weight"] = found["output.weight"].T
     read = set(np.asarray(sample.source)[np.asarray(sample.valid)].tolist())
@@ -246,7 +263,7 @@ EMBEDDINGS = ("source_embedding.table", "target_embedding.table", "output.weight
 
 
 def check_padding_of_the_vocabulary_is_never_predicted(subject: Subject) -> None:
-    logits = np.asarray(subject.forward(subject.model, *subject.sample))
+    logits = np.asarray(subject.forward(subject.model, subject.sample))
     vocab = subject.config.target_vocab
     assert logits.shape == (BATCH, TARGET, subject.config.rows(vocab))
     assert np.isfinite(logits[:, :, :vocab]).all()
@@ -257,7 +274,6 @@ def check_the_orders_of_sines_and_cosines_are_one_function(subject: Subject, ord
     """An interleaved model, its residual stream reordered by `order`, is a model with the half-and-half order."""
     assert subject.config.sinusoidal_order == "interleaved"
     half = replace(subject.config, sinusoidal_order="half")
-    skeleton = eqx.filter_eval_shape(Transformer, half, key=jax.random.key(0))
     at = np.array(order)
 
     def reordered(name: str, leaf: jax.Array) -> jax.Array:
@@ -268,6 +284,6 @@ def check_the_orders_of_sines_and_cosines_are_one_function(subject: Subject, ord
         return leaf
 
     leaves = [reordered(name, leaf) for name, leaf in named_weights(subject.model).items()]
-    converted = jax.tree.unflatten(jax.tree.structure(skeleton), leaves)
-    logits = np.asarray(subject.forward(converted, *subject.sample))[:, :, : half.target_vocab]
+    converted = jax.tree.unflatten(jax.tree.structure(skeleton(half)), leaves)
+    logits = np.asarray(subject.forward(converted, subject.sample))[:, :, : half.target_vocab]
     np.testing.assert_allclose(logits, subject.logits(subject.sample), **CLOSE, err_msg="the orders disagree")

@@ -6,35 +6,35 @@ from plainformer.models import TransformerConfig
 
 # max_len is more than any test's sequence, and only learned positions are bound by it.
 PAPER = TransformerConfig(
-    source_vocab=19, target_vocab=19, d_model=12, d_ff=23, heads=2, encoder_layers=2, decoder_layers=2,
+    source_vocab=19, target_vocab=19, d_model=12, d_ff=23, heads=2, encoder_layers=1, decoder_layers=2,
     max_len=14, tie="three-way", pad_vocab_to=8,
 )  # fmt: skip
-APART = replace(PAPER, source_vocab=17, tie="none", pad_vocab_to=1)
+APART = replace(PAPER, source_vocab=17, tie="none", decoder_layers=1, pad_vocab_to=1)
 
 VARIANTS = {
     "the paper": PAPER,
     "pre-norm, learned positions": replace(
-        APART, norm_position="pre", position="learned", activation="gelu_tanh", tie="target-output", encoder_layers=1,
+        APART, norm_position="pre", position="learned", activation="gelu_tanh", tie="target-output",
     ),
     "pre-norm rms, gated silu without bias": replace(
         PAPER, norm="rms", norm_position="pre", sinusoidal_order="half", activation="silu", gated=True, bias=False,
         d_k=4, d_v=9, decoder_layers=1, pad_vocab_to=1,
     ),
     "post-norm rms, gelu, nothing tied": replace(
-        APART, norm="rms", sinusoidal_order="half", activation="gelu", heads=3, encoder_layers=1, pad_vocab_to=8,
+        APART, norm="rms", sinusoidal_order="half", activation="gelu", heads=3, pad_vocab_to=8,
     ),
     "source tied to target, gated relu": replace(
-        PAPER, position="learned", gated=True, tie="source-target", d_k=5, d_v=3, encoder_layers=1, decoder_layers=2,
+        PAPER, position="learned", gated=True, tie="source-target", d_k=5, d_v=3, decoder_layers=1,
     ),
     "odd d_model, unscaled embeddings": replace(
-        APART, norm_position="pre", d_model=11, d_k=3, d_v=4, scale_embeddings=False, decoder_layers=1,
+        APART, norm_position="pre", d_model=11, d_k=3, d_v=4, scale_embeddings=False, encoder_layers=2,
     ),
     "d_k above d_v, gated gelu without bias": replace(
         APART, sinusoidal_order="half", activation="gelu_tanh", gated=True, bias=False, heads=3, d_k=9, d_v=4,
-        tie="target-output", encoder_layers=1, decoder_layers=1, pad_vocab_to=8,
+        tie="target-output", pad_vocab_to=8,
     ),
     "one head, learned positions": replace(
         PAPER, norm="rms", norm_position="pre", position="learned", activation="silu", heads=1, d_k=13, d_v=8,
-        tie="source-target", encoder_layers=1, decoder_layers=1, pad_vocab_to=1,
+        tie="source-target", decoder_layers=1, pad_vocab_to=1,
     ),
 }  # fmt: skip

@@ -68,7 +68,7 @@ def test_a_pair_rarer_than_min_frequency_is_not_merged() -> None:
 
 def test_rare_characters_are_spelt_in_bytes() -> None:
     texts = ["a" * 95 + "é"] * 2  # the space before a text is the 97th character
-    everything, most = train_bpe(texts, 400, character_coverage=1), train_bpe(texts, 400, character_coverage=0.98)
+    everything, most = train_bpe(texts, 400, character_coverage=1.0), train_bpe(texts, 400, character_coverage=0.98)
     assert everything.id("é") is not None
     assert most.id("é") is None
     assert [most.token(id) for id in most.encode("é")] == [" ", "<0xC3>", "<0xA9>"]
