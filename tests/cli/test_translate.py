@@ -30,15 +30,15 @@ def answers(cli, trained):
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
+    "text",
     [
-        ("windows line ends", "\r\n".join(SENTENCES) + "\r\n"),
-        ("a byte order mark", "\ufeff" + "\n".join(SENTENCES) + "\n"),
-        ("no newline at the end", "\n".join(SENTENCES)),
-        ("all at once", "\ufeff" + "\r\n".join(SENTENCES)),
+        pytest.param("\r\n".join(SENTENCES) + "\r\n", id="windows line ends"),
+        pytest.param("\ufeff" + "\n".join(SENTENCES) + "\n", id="a byte order mark"),
+        pytest.param("\n".join(SENTENCES), id="no newline at the end"),
+        pytest.param("\ufeff" + "\r\n".join(SENTENCES), id="all at once"),
     ],
 )
-def test_how_lines_end_and_begin_changes_nothing(cli, trained, answers, name, text):
+def test_how_lines_end_and_begin_changes_nothing(cli, trained, answers, text):
     outcome = cli("translate", trained.folder, stdin=text.encode())
     assert outcome.out == "".join(line + "\n" for line in answers)
 

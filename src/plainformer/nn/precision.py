@@ -7,4 +7,4 @@ from plainformer.shapes import Array, Float
 
 def upcast(x: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
     """`x` in float32 at least: softmax, norms and the loss are computed so, whatever dtype surrounds them."""
-    return x.astype(jnp.promote_types(x.dtype, jnp.float32))
+    return x.astype(jnp.float32) if x.dtype.itemsize < 4 else x

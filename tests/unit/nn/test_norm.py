@@ -43,7 +43,7 @@ class TestEveryNorm:
         assert np.isfinite(jax.grad(lambda x: norm(x).sum())(zeros)).all()
 
     def test_a_16_bit_token_is_normalised_in_32_bits(self, norm: Norm) -> None:
-        """The result is that of float32, rounded once: squares of 2^70 and more fit into both, sums of 1/256 do not."""
+        """And rounded once, at the end: the mean of numbers near 256 would lose their differences in bfloat16."""
         x = jnp.asarray(256.0 + np.arange(7)[None, :] * 2.0, jnp.bfloat16)
         y = norm(x)
         assert y.dtype == jnp.bfloat16
