@@ -15,8 +15,7 @@ from plainformer.train.step import StepSettings, make_step
 
 
 def main() -> None:
-    # Adam divides by the size of a gradient, and the gradient of a key's bias is rounding noise around 0: eps keeps it
-    # from becoming a step.
+    # Adam divides by the size of a gradient: where that is nearly 0, eps keeps rounding noise from becoming a step.
     optimizer = make_optimizer(constant(peak=0.01), eps=1e-3, clip=1.0)
     step = make_step(OBJECTIVE, optimizer, StepSettings(), jax.random.key(23))
     ends, spread = {}, {}

@@ -1,6 +1,5 @@
 """A run that is stopped resumes bit for bit; one that leaves the finite numbers stops, and says where."""
 
-import io
 import json
 import math
 import os
@@ -22,6 +21,7 @@ from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import TIMING, Log
 from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
+from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant, noam
 from plainformer.train.state import TrainState, group_names, initial_state
@@ -95,7 +95,7 @@ def test_training_stops_at_a_step_that_is_not_finite_and_names_it(toy: ToyRun, p
     """What was saved before stays, and nothing is saved after."""
     bad, _, message = POISONS[poison]
     checkpoints = Checkpoints(tmp_path / "checkpoints", keep=5, say=print)
-    log = Log(tmp_path, steps=8, start=0, tensorboard=False, out=io.StringIO())
+    log = Log(tmp_path, steps=8, start=0, tensorboard=False)
     around = Surroundings(
         batches=lambda first: (bad if step == 3 else toy_batch() for step in range(first, 9)),
         step=toy.step,
@@ -138,9 +138,10 @@ class TinyRun:
         self.optimizer = make_optimizer(self.schedule, clip=1.0)
         self.step = make_step(OBJECTIVE, self.optimizer, StepSettings(), KEY)
         self.evaluate = make_evaluation(OBJECTIVE)
+        self.mesh = data_mesh(1)
 
     def state(self) -> TrainState:
-        return fresh_state(DROPPING, self.optimizer)
+        return replicate(fresh_state(DROPPING, self.optimizer), self.mesh)
 
     def go(self, folder: Path, before: dict[int, Callable[[], None]]) -> "Ended":
         """Start, or go on where `folder` has a checkpoint; `before` says what happens while a batch is made."""
@@ -149,20 +150,20 @@ class TinyRun:
         def batches(first: int) -> Iterator[Batch]:
             for number in range(first, 11):
                 before.get(number, lambda: None)()
-                yield loader.batch(number)
+                yield split_batch(loader.batch(number), self.mesh)
 
         state, progress = self.state(), Progress()
         checkpoints = Checkpoints(folder / "checkpoints", keep=2, say=said.append)
         if restored := checkpoints.restore(state):
             state, progress = restored.state, Progress.from_notes(restored.notes)
-        log = Log(folder, steps=10, start=int(state.step), tensorboard=False, out=io.StringIO())
+        log = Log(folder, steps=10, start=int(state.step), tensorboard=False)
         around = Surroundings(
             batches=batches,
             step=self.step,
             schedule=self.schedule,
             checkpoints=checkpoints,
             log=log,
-            evaluate=lambda model: self.evaluate(model, [loader.batch(1)]),
+            evaluate=lambda model: self.evaluate(model, [split_batch(loader.batch(1), self.mesh)]),
         )
         settings = LoopSettings(steps=10, log_every=3, evaluate_every=5, save_every=4)
         try:

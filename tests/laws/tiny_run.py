@@ -13,9 +13,10 @@ from plainformer.models import Transformer, TransformerConfig
 from plainformer.objective import TranslationObjective
 from plainformer.train.state import TrainState, initial_state
 
+# Few parameters, since a step compiles for seconds: no biases, and norms with scales alone.
 PLAIN = TransformerConfig(
     source_vocab=17, target_vocab=19, d_model=12, d_ff=20, heads=2, encoder_layers=1, decoder_layers=1,
-    dropout=0.0, tie="target-output", pad_vocab_to=1,
+    dropout=0.0, norm="rms", bias=False, tie="target-output", pad_vocab_to=1,
 )  # fmt: skip
 DROPPING = replace(PLAIN, dropout=0.25)
 SPECIAL = SpecialIds(source_pad=3, source_eos=4, target_pad=2, target_bos=0, target_eos=1)

@@ -37,7 +37,7 @@ def _backward(saved, d_output: Output):
     d_weights = jnp.einsum("bhqd,bhkd->bhqk", d_output, value)
     # Σ_k P dP equals Σ_d dO O, which is shorter; rows that saw nothing have P = 0 and so pass nothing on.
     mean = jnp.sum(upcast(d_output) * upcast(output), axis=-1, keepdims=True)
-    d_scores = (weights * (upcast(d_weights) - mean)).astype(query.dtype)
+    d_scores = (upcast(weights) * (upcast(d_weights) - mean)).astype(query.dtype)
     return d_scores @ key * scale, _transposed(d_scores) @ query * scale, d_value, None
 
 
