@@ -1,8 +1,12 @@
 """Checkpoints of a run, by Orbax: written in the background, whole or not at all, the newest few kept."""
 
 import logging
+import os
+import re
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,8 +58,7 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, *, keep: int, every: int, say: Callable[[str], None]) -> None:
-        # Orbax tells every stage of its work; what a user must know is said here.
-        logging.getLogger("absl").setLevel(logging.ERROR)
+        _silence_orbax()
         self._folder, self._say, self._kept = folder, say, Kept(keep, every)
         options = ocp.CheckpointManagerOptions(
             preservation_policy=self._kept, create=True, enable_async_checkpointing=True
@@ -100,7 +103,7 @@ class Checkpoints:
                 return self._read(step, like)
             except Exception as broken:  # whatever Orbax or TensorStore raises on damage
                 path = self._folder / str(step)
-                self._say(f"checkpoint {path} cannot be read ({_first_line(broken)}); falling back to the one before")
+                self._say(f"checkpoint {path} cannot be read ({_reason(broken)}); falling back to the one before")
                 path.rename(_free_name(path))
                 self._manager.reload()
         if steps:
@@ -123,7 +126,7 @@ class Checkpoints:
             try:
                 found.append(self._read(step, like).state.model)
             except Exception as broken:  # as in `restore`
-                reason = _first_line(broken)
+                reason = _reason(broken)
                 self._say(f"checkpoint {self._folder / str(step)} cannot be read ({reason}); it is left out")
         if not found:
             raise WorkError("none of the checkpoints can be read", where=str(self._folder))
@@ -145,7 +148,7 @@ class Checkpoints:
         except Exception as failure:
             which = "a checkpoint" if step is None else f"the checkpoint of step {step}"
             raise WorkError(
-                f"{which} could not be written ({_first_line(failure)})",
+                f"{which} could not be written ({_reason(failure)})",
                 where=str(self._folder),
                 fix="earlier ones are whole; make room and go on with --resume",
             ) from failure
@@ -162,5 +165,24 @@ def _free_name(path: Path) -> Path:
     return next(name for name in candidates if not name.exists())
 
 
-def _first_line(failure: Exception) -> str:
+def _reason(failure: Exception) -> str:
+    """A failure in a few words: the system's own where there are any, which TensorStore puts last of many."""
+    if code := re.search(r"os_error_code='(\d+)'", str(failure)):
+        return os.strerror(int(code[1]))
     return (str(failure).strip().splitlines() or [type(failure).__name__])[0][:160]
+
+
+@cache
+def _silence_orbax() -> None:
+    """Have a failure said once, in our words: Orbax tells every stage of its work, and after a failure its threads and
+    event loops go on for hundreds of lines of traceback."""
+    for name in ("absl", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    usual = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        # A read or write that was still under way when another failed, and finds that nobody waits for it.
+        if str(unraisable.exc_value) != "Event loop is closed":
+            usual(unraisable)
+
+    sys.unraisablehook = hook
