@@ -1,5 +1,6 @@
 """Whatever is put in, the end is one line: what, where, what to do; the right exit code; and nothing is lost."""
 
+import errno
 import io
 import json
 import os
@@ -9,8 +10,6 @@ import struct
 
 import pytest
 
-from plainformer.train.log import TIMING
-
 
 def folder_of(trained, tmp_path):
     """A copy of the training text, to spoil."""
@@ -18,11 +17,10 @@ def folder_of(trained, tmp_path):
 
 
 def train(cli, trained, data, *options):
-    """Try to train on `data`; the run's folder must not appear with anything in it that a run would have."""
+    """Try to train on `data`; nothing may come of it on the disk."""
     run = data.parent / "run"
     outcome = cli("train", trained.recipe, "--run", run, "--data", data, *options)
-    assert not (run / "checkpoints").exists()
-    assert not (run / "recipe.toml").exists()
+    assert not run.exists()
     return outcome
 
 
@@ -97,7 +95,15 @@ def test_a_setting_that_will_not_do_is_one_line(cli, trained, tmp_path, settings
     outcome = cli("train", trained.recipe, "--run", tmp_path / "run", *options)
     assert said in outcome.last_line()
     assert outcome.code == 2
-    assert not (tmp_path / "run" / "checkpoints").exists()
+    assert not (tmp_path / "run").exists()
+
+
+def test_bad_data_does_not_cost_the_run_that_was_to_be_overwritten(cli, trained, results, tmp_path):
+    run = shutil.copytree(trained.folder, tmp_path / "run")
+    data = folder_of(trained, tmp_path)
+    (data / "val.de").unlink()
+    assert cli("train", trained.recipe, "--run", run, "--data", data, "--overwrite").code == 2
+    assert results(run) == results(trained.folder)
 
 
 @pytest.mark.parametrize(
@@ -289,13 +295,6 @@ def test_a_result_that_cannot_be_written_is_one_line(cli, trained, tmp_path, opt
     assert outcome.last_line().startswith(str(place))
 
 
-def figures(run):
-    return [
-        {key: value for key, value in json.loads(line).items() if key not in TIMING}
-        for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    ]
-
-
 @pytest.fixture(scope="module")
 def longer(cli, trained, tmp_path_factory):
     """The micro recipe trained for 40 steps on a disk with room."""
@@ -304,17 +303,24 @@ def longer(cli, trained, tmp_path_factory):
     return run
 
 
-@pytest.mark.parametrize("left", [0, 1 << 16])
+@pytest.mark.parametrize(
+    ("full", "left", "said"),
+    [
+        (".", 0, "metrics.jsonl: the metrics could not be written ("),
+        (".", 1 << 16, "best"),
+        ("checkpoints", 1 << 16, "checkpoints: a checkpoint could not be written ("),
+    ],
+)
 def test_a_full_disk_ends_training_and_costs_no_checkpoint(
-    cli, spawn, finished, trained, longer, results, tmp_path, small_disk, fill, left
+    cli, spawn, finished, trained, longer, results, tmp_path, small_disk, fill, full, left, said
 ):
-    disk = small_disk(tmp_path / "disk", "24m")
-    run = shutil.copytree(trained.folder, disk / "run")
+    disk = small_disk(tmp_path / "run" / full, "24m")
+    run = shutil.copytree(trained.folder, tmp_path / "run", dirs_exist_ok=True)
     filler = fill(disk, left)
     command = ("train", trained.recipe, "--run", run, "--resume", "--set", "train.steps=40")
     outcome = finished(spawn(*command))
     assert outcome.code == 1, outcome
-    assert str(run) in outcome.last_line()
+    assert outcome.last_line().startswith(f"{run}/{said}")
     assert "No space left on device" in outcome.last_line()
     # With room again it goes on from what was there, and nothing shows that it ever stopped.
     filler.unlink()
@@ -345,14 +351,16 @@ def test_a_full_disk_while_a_model_is_written_is_one_line_and_loses_nothing(
     assert results(run) == results(trained.folder)
 
 
-def test_weights_that_do_not_fit_leave_the_weights_that_were_there(cli, trained, results, tmp_path):
-    """A disk that is always full, without a mount: the file that is written before it is renamed leads there."""
-    if not os.path.exists("/dev/full"):
-        pytest.skip("there is no /dev/full here")
+def test_weights_that_cannot_be_written_leave_the_weights_that_were_there(cli, trained, results, tmp_path, monkeypatch):
+    def breaks_off(arrays, path, metadata):
+        path.write_bytes(b"the first half of the wei")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
     run = shutil.copytree(trained.folder, tmp_path / "run")
-    weights = run / "last" / "model.safetensors"
-    weights.with_name("model.safetensors.partial").symlink_to("/dev/full")
+    monkeypatch.setattr("plainformer.folder.save_file", breaks_off)
     outcome = cli("train", trained.recipe, "--run", run, "--resume")
     assert outcome.code == 1, outcome
+    weights = run / "last" / "model.safetensors"
     assert outcome.last_line().startswith(f"{weights}: the weights could not be written (")
     assert results(run) == results(trained.folder)
+    assert not weights.with_name("model.safetensors.partial").exists()

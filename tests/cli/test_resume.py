@@ -21,14 +21,11 @@ def contents(folder):
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("step", [15, 20])
+@pytest.mark.parametrize(("step", "number"), [(15, signal.SIGTERM), (20, signal.SIGINT)])
 def test_a_run_stopped_by_a_signal_and_resumed_equals_one_never_stopped(
     cli, trained, results, tmp_path, monkeypatch, step, number
 ):
     """At step 15, where no checkpoint is due, and at step 20, where one is."""
-    if (step, number) == (20, signal.SIGINT):
-        pytest.skip("three of the four will do")
     log = Log.metrics
 
     def metrics(self, kind, at, values):
@@ -52,7 +49,7 @@ def test_a_run_stopped_by_a_signal_and_resumed_equals_one_never_stopped(
     assert results(run) == results(trained.folder)
 
 
-def test_a_signal_from_outside_saves_and_says_how_to_go_on(cli, spawn, finished, trained, tmp_path):
+def test_a_signal_from_outside_saves_the_step_it_came_in(spawn, finished, trained, tmp_path):
     run = tmp_path / "run"
     process = spawn("train", trained.recipe, "--run", run, "--set", "train.steps=1000000", "--set", "train.log_every=7")
     while process.poll() is None and not (run / "checkpoints" / "20").exists():
@@ -62,10 +59,9 @@ def test_a_signal_from_outside_saves_and_says_how_to_go_on(cli, spawn, finished,
     assert outcome.code == 130, outcome
     assert outcome.out.splitlines()[-1].startswith("stopped and saved; go on with: plainformer train ")
     assert {line.split()[0] for line in outcome.err.splitlines()} == {"step"}
-    steps = sorted(int(path.name) for path in (run / "checkpoints").iterdir())
-    resumed = cli("train", trained.recipe, "--run", run, "--resume", "--set", f"train.steps={steps[-1] + 1}")
-    assert f"resuming after step {steps[-1]:,}" in resumed.out
-    assert resumed.code == 0
+    saved = max(int(path.name) for path in (run / "checkpoints").iterdir())
+    logged = json.loads((run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+    assert 0 <= saved - logged["step"] < 7
 
 
 def test_resuming_a_finished_run_changes_nothing(cli, trained, results, copy):
@@ -75,10 +71,10 @@ def test_resuming_a_finished_run_changes_nothing(cli, trained, results, copy):
 
 
 def test_resuming_where_nothing_is_starts_the_run(cli, trained, results, tmp_path):
-    outcome = cli("train", trained.recipe, "--run", tmp_path / "run", "--resume")
+    outcome = cli("train", trained.recipe, "--run", tmp_path / "run", "--resume", "--set", "train.steps=1")
     assert outcome.code == 0
     assert f"there is no run in {tmp_path / 'run'} yet: starting it" in outcome.out
-    assert results(tmp_path / "run") == results(trained.folder)
+    assert [line["step"] for line in results(tmp_path / "run")["metrics"]] == [1, 1]
 
 
 @pytest.mark.parametrize(
@@ -140,7 +136,7 @@ def test_a_foreign_folder_is_refused_and_untouched(cli, trained, tmp_path, optio
     assert contents(folder) == {"best/chapter.txt": b"years of work"}
 
 
-def test_a_run_killed_before_its_first_step_can_be_resumed(cli, trained, results, tmp_path, monkeypatch):
+def test_a_run_killed_before_its_first_step_can_be_resumed(cli, trained, tmp_path, monkeypatch):
     """Killed at each of the moments when the folder is being made: after any number of its first files."""
     run = tmp_path / "run"
     real, moves = os.replace, []
@@ -157,8 +153,11 @@ def test_a_run_killed_before_its_first_step_can_be_resumed(cli, trained, results
         with monkeypatch.context() as patch:
             patch.setattr(os, "replace", replace)
             assert cli("train", trained.recipe, "--run", run).code == 130
-        outcome = cli("train", trained.recipe, "--run", run, "--resume", "--set", "train.steps=1")
-        assert outcome.code == 0, (allowed, moves, outcome)
+        # Far enough to know that the folder is taken; for the last, all the way.
+        outcome = cli("train", trained.recipe, "--run", run, "--resume", "--set", "train.mesh=4096")
+        assert "4096 devices wanted" in outcome.last_line(), (allowed, moves)
+    outcome = cli("train", trained.recipe, "--run", run, "--resume", "--set", "train.steps=1")
+    assert outcome.code == 0, outcome
 
 
 def truncate(checkpoint):

@@ -79,8 +79,9 @@ class Subject:
         # What a test looks at: some mixture of logits, another one at each place and for each token.
         self.mixture = random.normal(size=(BATCH, TARGET, config.target_vocab)).astype(np.float32)
 
-        def mixed(model: Transformer, sample: Sample, mixture: jax.Array) -> jax.Array:
-            return (model(*sample)[:, :, : config.target_vocab] * mixture).sum()
+        def mixed(model: Transformer, sample: Sample, mixture: jax.Array) -> tuple[jax.Array, jax.Array]:
+            logits = model(*sample)
+            return (logits[:, :, : config.target_vocab] * mixture).sum(), logits
 
         def encode(model: Transformer, source: jax.Array, valid: jax.Array, amount: jax.Array) -> jax.Array:
             weighed = eqx.tree_at(lambda m: m.position, model, Weighed(model.position, amount))
@@ -90,18 +91,26 @@ class Subject:
         self.encode = eqx.filter_jit(encode)
         self.start = eqx.filter_jit(lambda model, memory, valid: model.start(memory, valid, ROOM))
         self.step = eqx.filter_jit(lambda model, ids, state: model.step(ids, state))
-        self._gradients = eqx.filter_jit(eqx.filter_grad(mixed))
+        self._differentiate = eqx.filter_jit(eqx.filter_grad(mixed, has_aux=True))
 
     def logits(self, sample: Sample) -> NDArray[np.float32]:
         """Of the real tokens: (batch, target, vocab)."""
-        return np.asarray(self.forward(self.model, sample))[:, :, : self.config.target_vocab]
+        return self.all_logits(sample)[:, :, : self.config.target_vocab]
+
+    def all_logits(self, sample: Sample, model: Transformer | None = None) -> NDArray[np.float32]:
+        """With those of the padding of the vocabulary; of another model of this shape, if one is given."""
+        model = self.model if model is None else model
+        if len(sample.source) == 1:
+            return np.asarray(self.forward(model, sample))
+        return np.asarray(self._differentiate(model, sample, jnp.asarray(self.mixture))[1])
 
     def memory(self, source: jax.Array, valid: jax.Array, *, positions: float = 1.0) -> jax.Array:
         return self.encode(self.model, source, valid, jnp.full((1, 1), positions))
 
     def gradients(self, sample: Sample, mixture: NDArray[np.float32] | None = None) -> dict[str, NDArray[np.float32]]:
         """Of the mixture of logits, by the name of the parameter."""
-        found = self._gradients(self.model, sample, jnp.asarray(self.mixture if mixture is None else mixture))
+        mixture = self.mixture if mixture is None else mixture
+        found, _ = self._differentiate(self.model, sample, jnp.asarray(mixture))
         return {name: np.asarray(leaf) for name, leaf in named_weights(found).items()}
 
 
@@ -202,7 +211,7 @@ def check_without_positions_the_encoder_is_permutation_equivariant(subject: Subj
 def check_cached_steps_equal_the_full_forward(subject: Subject) -> None:
     """One token at a time, in a cache with room to spare."""
     model, (source, valid, target) = subject.model, subject.sample
-    expected = np.asarray(subject.forward(model, subject.sample))
+    expected = subject.all_logits(subject.sample)
     state: DecoderState = subject.start(model, subject.memory(source, valid), valid)
     for at in range(TARGET):
         logits, state = subject.step(model, target[:, at], state)
@@ -219,7 +228,7 @@ def check_every_projection_learns(subject: Subject) -> None:
 
 def check_no_two_projections_start_alike(config: TransformerConfig) -> None:
     """Query, key and value of every head and layer: another start makes them other projections."""
-    model = eqx.filter_jit(lambda key: Transformer(config, key=key))(jax.random.key(3))
+    model = Transformer(config, key=jax.random.key(3))
     weights = {name: np.asarray(leaf) for name, leaf in named_weights(model).items()}
     for (one, first), (other, second) in combinations(projections(weights, config.heads).items(), 2):
         assert not np.array_equal(first, second), f"{one} and {other} start with the same weights"
@@ -263,7 +272,7 @@ EMBEDDINGS = ("source_embedding.table", "target_embedding.table", "output.weight
 
 
 def check_padding_of_the_vocabulary_is_never_predicted(subject: Subject) -> None:
-    logits = np.asarray(subject.forward(subject.model, subject.sample))
+    logits = subject.all_logits(subject.sample)
     vocab = subject.config.target_vocab
     assert logits.shape == (BATCH, TARGET, subject.config.rows(vocab))
     assert np.isfinite(logits[:, :, :vocab]).all()
@@ -285,5 +294,6 @@ def check_the_orders_of_sines_and_cosines_are_one_function(subject: Subject, ord
 
     leaves = [reordered(name, leaf) for name, leaf in named_weights(subject.model).items()]
     converted = jax.tree.unflatten(jax.tree.structure(skeleton(half)), leaves)
-    logits = np.asarray(subject.forward(converted, subject.sample))[:, :, : half.target_vocab]
-    np.testing.assert_allclose(logits, subject.logits(subject.sample), **CLOSE, err_msg="the orders disagree")
+    alone = subject.sample.alone(0)
+    logits = subject.all_logits(alone, converted)[:, :, : half.target_vocab]
+    np.testing.assert_allclose(logits, subject.logits(alone), **CLOSE, err_msg="the orders disagree")

@@ -138,11 +138,12 @@ def test_one_device_equals_a_mesh() -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def first_update(optimizer: optax.GradientTransformation, gradient: list[float]) -> list[float]:
-    weights = {"w": jnp.asarray(gradient) * 0.0}
+def first_updates(optimizer: optax.GradientTransformation, *gradients: list[float]) -> list[list[float]]:
+    """Of two weights, for each gradient by itself."""
+    weights = jnp.zeros(2)
     with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to an integer power
-        update, _ = optimizer.update({"w": jnp.asarray(gradient)}, optimizer.init(weights), weights)
-    return np.asarray(update["w"]).tolist()  # pyright: ignore[reportIndexIssue, reportArgumentType, reportCallIssue]
+        update = jax.jit(lambda gradient: optimizer.update(gradient, optimizer.init(weights), weights)[0])
+        return [np.asarray(update(jnp.asarray(gradient))).tolist() for gradient in gradients]
 
 
 def test_clipping_bounds_the_update() -> None:
@@ -151,11 +152,12 @@ def test_clipping_bounds_the_update() -> None:
     By hand: (3, 4) has length 5 and is clipped to (0.6, 0.8); a gradient shorter than the bound is left alone.
     """
     clipping, free = (make_optimizer(constant(peak=0.5), eps=1.0, clip=clip) for clip in (1.0, 0.0))
-    assert first_update(clipping, [3.0, 4.0]) == pytest.approx([-0.5 * 0.6 / 1.6, -0.5 * 0.8 / 1.8], rel=1e-6)
-    assert first_update(free, [3.0, 4.0]) == pytest.approx([-0.5 * 3 / 4, -0.5 * 4 / 5], rel=1e-6)
-    assert first_update(clipping, [0.3, 0.4]) == first_update(free, [0.3, 0.4])
-    for size in (1.0, 1e3, 1e6):
-        assert math.hypot(*first_update(clipping, [3.0 * size, -4.0 * size])) <= 0.5
+    long, short, *longer = first_updates(clipping, [3.0, 4.0], [0.3, 0.4], [3e3, -4e3], [3e6, -4e6])
+    free_long, free_short = first_updates(free, [3.0, 4.0], [0.3, 0.4])
+    assert long == pytest.approx([-0.5 * 0.6 / 1.6, -0.5 * 0.8 / 1.8], rel=1e-6)
+    assert free_long == pytest.approx([-0.5 * 3 / 4, -0.5 * 4 / 5], rel=1e-6)
+    assert short == pytest.approx(free_short, rel=1e-6)
+    assert all(math.hypot(*update) <= 0.5 for update in (long, *longer))
 
 
 def test_the_scheduled_rate_is_applied_from_step_one() -> None:

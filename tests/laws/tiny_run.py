@@ -5,6 +5,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 
@@ -41,12 +42,16 @@ def make_loader(seed: int = 1) -> PairLoader:
 
 
 def fresh_state(config: TransformerConfig, optimizer: optax.GradientTransformation) -> TrainState:
-    """A state of its own each time, since a step takes its memory."""
-    return initial_state(eqx.filter_jit(_make)(config, jax.random.key(5)), optimizer)
+    """A state of its own each time, since a step takes its memory. Drawn by NumPy: nothing is compiled."""
+    random = np.random.default_rng(5)
+    skeleton = eqx.filter_eval_shape(Transformer, config, key=jax.random.key(0))
 
+    def draw(leaf: jax.ShapeDtypeStruct) -> jax.Array:
+        if leaf.ndim == 1:  # a norm's scale
+            return jnp.asarray(random.uniform(0.5, 1.5, leaf.shape), leaf.dtype)
+        return jnp.asarray(random.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype)
 
-def _make(config: TransformerConfig, key: jax.Array) -> Transformer:
-    return Transformer(config, key=key)
+    return initial_state(jax.tree.map(draw, skeleton), optimizer)
 
 
 def arrays(tree: Any) -> list[np.ndarray]:
