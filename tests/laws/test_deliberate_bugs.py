@@ -15,7 +15,8 @@ from plainformer.nn.cache import KeysValues
 from plainformer.nn.mask import padding_mask
 from plainformer.nn.softmax import masked_softmax
 
-SHALLOW = replace(PAPER, encoder_layers=1, decoder_layers=1)
+# Few parameters, to be quick.
+SHALLOW = replace(PAPER, encoder_layers=1, decoder_layers=1, norm="rms", bias=False)
 
 
 def test_a_softmax_over_the_queries_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,14 +8,14 @@ from collections import Counter
 import pytest
 
 from plainformer.data.embedded import EMBEDDED, LANGUAGES
-from plainformer.data.phrasebook import SPLITS, examples, phrasebook
-from plainformer.data.phrasebook import slots as slot
+from plainformer.data.phrasebook import SPLITS, examples, phrasebook, slots as slot
 from plainformer.data.phrasebook.corpus import KNOWN, PATTERNS, SHARE, sentences, spaced, splits, words
 from plainformer.data.phrasebook.people import COMMON, HE, ME, NAMES, RELATIVES, SHE, THEY, TUM, WE, YOU
 from plainformer.data.phrasebook.things import (
     BARE,
     FIVE,
     MANY,
+    NOUN as ALONE,
     SOME,
     THAT,
     THE,
@@ -28,7 +28,6 @@ from plainformer.data.phrasebook.things import (
     of,
     thing,
 )
-from plainformer.data.phrasebook.things import NOUN as ALONE
 from plainformer.data.phrasebook.words import ADJECTIVES, NOUNS, VERBS
 from plainformer.errors import InputError
 
