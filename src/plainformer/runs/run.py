@@ -6,6 +6,7 @@ from pathlib import Path
 
 import equinox as eqx
 import jax
+import optax
 
 from plainformer.data import Pairs
 from plainformer.decode.settings import GenerationSettings
@@ -22,7 +23,7 @@ from plainformer.train.log import Log
 from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
-from plainformer.train.schedule import make_schedule
+from plainformer.train.schedule import Schedule, make_schedule
 from plainformer.train.state import initial_state
 from plainformer.train.step import StepSettings, make_evaluation, make_step
 
@@ -52,11 +53,8 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
     config = recipe.model.config(source_vocab=tokenizers.source.vocab_size, target_vocab=tokenizers.target.vocab_size)
     model = Transformer(config, key=init_key)
     say(f"model: {count_parameters(model):,} parameters")
-    settings = recipe.optimizer
-    schedule = make_schedule(**recipe.schedule.model_dump(), d_model=config.d_model, steps=recipe.train.steps)
-    optimizer = make_optimizer(
-        schedule, betas=settings.betas, eps=settings.eps, weight_decay=settings.weight_decay, clip=settings.clip
-    )
+    schedule = schedule_of(recipe, config.d_model)
+    optimizer = optimizer_of(recipe, schedule)
     state, progress = replicate(initial_state(model, optimizer), mesh), Progress()
 
     checkpoints = Checkpoints(folder / "checkpoints", keep=recipe.train.keep_last, say=say)
@@ -107,6 +105,16 @@ def _finish(
     if around.evaluate is not None:
         sums = jax.device_get(around.evaluate(mean))
         say(f"average of the last {len(kept)} checkpoints: dev nll {float(sums.nll / sums.tokens):.4f}")
+
+
+def schedule_of(recipe: Recipe, d_model: int) -> Schedule:
+    """The learning rate of each step that a recipe states."""
+    return make_schedule(**recipe.schedule.model_dump(), d_model=d_model, steps=recipe.train.steps)
+
+
+def optimizer_of(recipe: Recipe, schedule: Schedule) -> optax.GradientTransformation:
+    """The optimizer that a recipe states."""
+    return make_optimizer(schedule, **recipe.optimizer.model_dump(exclude={"name"}))
 
 
 def _loop_settings(recipe: Recipe) -> LoopSettings:
