@@ -12,7 +12,7 @@ PATIENCE = 120.0  # seconds: far more than any wait here takes
 
 SETTINGS = [
     word
-    for setting in ("train.steps=600", "train.save_every=20", "train.log_every=10", "train.evaluate_every=50")
+    for setting in ("train.steps=500", "train.save_every=20", "train.log_every=10", "train.evaluate_every=50")
     for word in ("--set", setting)
 ]
 

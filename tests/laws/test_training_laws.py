@@ -16,7 +16,6 @@ import optax
 import pytest
 from tiny_run import DROPPING, KEY, OBJECTIVE, PLAIN, ROWS, arrays, fresh_state, make_loader
 
-from plainformer.data.loader import Batch
 from plainformer.train.average import average
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import Schedule, constant, cosine, inverse_sqrt, linear, noam
@@ -95,7 +94,9 @@ def test_the_dropout_of_a_step_depends_on_its_key_and_its_number_alone() -> None
         return found
 
     def expected(number: int, key: jax.Array) -> float:
-        halves = (Batch(*(part[rows] for part in batch)) for rows in (np.s_[: ROWS // 2], np.s_[ROWS // 2 :]))
+        halves = (
+            jax.tree.map(lambda part, rows=rows: part[rows], batch) for rows in (np.s_[: ROWS // 2], np.s_[ROWS // 2 :])
+        )
         keys = (jax.random.fold_in(jax.random.fold_in(key, number - 1), half) for half in (0, 1))
         return sum(float(objective(model, half, key)) for half, key in zip(halves, keys, strict=True))
 

@@ -24,7 +24,7 @@ RUN_FILES = (
 
 
 def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool, say: Say) -> bool:
-    """Whether there is a run to resume. Nothing is written or removed.
+    """Whether there is a run to resume, with all that it needs for that. Nothing is written or removed.
 
     Raises:
         InputError: a run is there and neither `resume` nor `overwrite` is asked for, or it is another recipe's, or the
@@ -39,7 +39,8 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
                 where=str(folder),
                 fix="resume with the old values, or start another run",
             )
-        return True
+        # Killed before it had all its files, it begins anew.
+        return (folder / "data.json").exists()
     if exists and not overwrite:
         raise InputError(
             "a run is in this folder already", where=str(folder), fix="add --resume to go on, or --overwrite"
@@ -51,11 +52,6 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
     if resume:
         say(f"there is no run in {folder} yet: starting it")
     return False
-
-
-def has_begun(folder: Path) -> bool:
-    """Whether the run in `folder` has everything that it needs to be resumed."""
-    return (folder / "data.json").exists()
 
 
 def begin_run(recipe: Recipe, folder: Path, text: Text, tokenizers: Tokenizers) -> None:

@@ -15,17 +15,8 @@ from plainformer.evaluate.bleu import score_translations
 from plainformer.models.transformer import Transformer, count_parameters
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import Recipe
-from plainformer.runs.folder import (
-    begin_run,
-    check_folder,
-    generation_of,
-    has_begun,
-    keep_model,
-    new_tokenizers,
-    old_tokenizers,
-)
+from plainformer.runs.folder import begin_run, check_folder, generation_of, keep_model, new_tokenizers, old_tokenizers
 from plainformer.runs.text import Say, Tokenizers, encode, make_loader, read_text, say_shapes
-from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
@@ -33,7 +24,7 @@ from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import Schedule, make_schedule
-from plainformer.train.state import TrainState, initial_state
+from plainformer.train.state import initial_state
 from plainformer.train.step import StepSettings, make_evaluation, make_step
 
 
@@ -50,22 +41,28 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
     """
     resume = check_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
     text = read_text(recipe)
-    begun = resume and has_begun(folder)
-    tokenizers = old_tokenizers(text, folder) if begun else new_tokenizers(recipe, text, say)
+    tokenizers = old_tokenizers(text, folder) if resume else new_tokenizers(recipe, text, say)
     cleaned, dev = encode(recipe, text, tokenizers, say)
     mesh = data_mesh(recipe.train.mesh)
     loader = make_loader(recipe, cleaned, tokenizers, multiple=mesh.size * recipe.train.accumulate)
     dev_loader = make_loader(recipe, dev, tokenizers, multiple=mesh.size)
     say_shapes(loader, say)
-    state, optimizer, schedule, dropout_key = _beginning(recipe, tokenizers, say)
-    state, progress = replicate(state, mesh), Progress()
-    if not begun:
+
+    # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
+    init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
+    config = recipe.model.config(source_vocab=tokenizers.source.vocab_size, target_vocab=tokenizers.target.vocab_size)
+    model = Transformer(config, key=init_key)
+    say(f"model: {count_parameters(model):,} parameters")
+    schedule = schedule_of(recipe, config.d_model)
+    optimizer = optimizer_of(recipe, schedule)
+    state, progress = replicate(initial_state(model, optimizer), mesh), Progress()
+
+    if not resume:
         # Only now: input that will not do leaves the disk as it was, and an older run where it is.
         begin_run(recipe, folder, text, tokenizers)
-    checkpoints = Checkpoints(
-        folder / "checkpoints", keep=recipe.train.keep_last, every=recipe.train.save_every, say=say
-    )
-    if begun and (restored := checkpoints.restore(state)):
+    keep, every = recipe.train.keep_last, recipe.train.save_every
+    checkpoints = Checkpoints(folder / "checkpoints", keep=keep, every=every, say=say)
+    if resume and (restored := checkpoints.restore(state)):
         state, progress = restored.state, Progress.from_notes(restored.notes)
         say(f"resuming after step {int(state.step):,}")
     objective = TranslationObjective(recipe.loss.label_smoothing)
@@ -96,23 +93,6 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
     return reason
 
 
-def _beginning(
-    recipe: Recipe, tokenizers: Tokenizers, say: Say
-) -> tuple[TrainState, optax.GradientTransformation, Schedule, PRNGKeyArray]:
-    """The state before the first step, what updates it, and the key of its dropout."""
-    # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
-    init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
-    config = recipe.model.config(source_vocab=tokenizers.source.vocab_size, target_vocab=tokenizers.target.vocab_size)
-    model = Transformer(config, key=init_key)
-    say(f"model: {count_parameters(model):,} parameters")
-    schedule = make_schedule(**recipe.schedule.model_dump(), d_model=config.d_model, steps=recipe.train.steps)
-    settings = recipe.optimizer
-    optimizer = make_optimizer(
-        schedule, betas=settings.betas, eps=settings.eps, weight_decay=settings.weight_decay, clip=settings.clip
-    )
-    return initial_state(model, optimizer), optimizer, schedule, dropout_key
-
-
 def _finish(
     last: eqx.Module,
     kept: Sequence[eqx.Module],
@@ -129,6 +109,16 @@ def _finish(
     if around.evaluate is not None:
         sums = jax.device_get(around.evaluate(mean))
         say(f"average of the last {len(kept)} checkpoints: dev nll {float(sums.nll / sums.tokens):.4f}")
+
+
+def schedule_of(recipe: Recipe, d_model: int) -> Schedule:
+    """The learning rate of each step that a recipe states."""
+    return make_schedule(**recipe.schedule.model_dump(), d_model=d_model, steps=recipe.train.steps)
+
+
+def optimizer_of(recipe: Recipe, schedule: Schedule) -> optax.GradientTransformation:
+    """The optimizer that a recipe states."""
+    return make_optimizer(schedule, **recipe.optimizer.model_dump(exclude={"name"}))
 
 
 def _loop_settings(recipe: Recipe) -> LoopSettings:

@@ -139,7 +139,7 @@ def test_special_tokens_that_text_could_become_are_refused(special: SpecialToken
         train_bpe(LOW, 500, special=special)
 
 
-@pytest.mark.parametrize("coverage", [0, -0.5, 1.01, float("nan")])
+@pytest.mark.parametrize("coverage", [0.0, -0.5, 1.01, float("nan")])
 def test_coverage_is_a_share(coverage: float) -> None:
     with pytest.raises(InputError, match="character_coverage"):
         train_bpe(LOW, 500, character_coverage=coverage)
