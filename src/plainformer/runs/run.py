@@ -57,8 +57,7 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
     optimizer = optimizer_of(recipe, schedule)
     state, progress = replicate(initial_state(model, optimizer), mesh), Progress()
 
-    if not resume:
-        # Only now: input that will not do leaves the disk as it was, and an older run where it is.
+    if not resume:  # only now: input that will not do leaves the disk as it was, and an older run where it is
         begin_run(recipe, folder, text, tokenizers)
     keep, every = recipe.train.keep_last, recipe.train.save_every
     checkpoints = Checkpoints(folder / "checkpoints", keep=keep, every=every, say=say)
@@ -69,13 +68,11 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
     evaluate = make_evaluation(objective, recipe.train.compute_dtype)
     dev_batches = [split_batch(batch, mesh) for batch in dev_loader.in_order()]
 
-    start, steps = int(state.step), recipe.train.steps
-    log = Log(folder, steps=steps, start=start, tensorboard=recipe.train.tensorboard)
+    steps, settings = recipe.train.steps, StepSettings(recipe.train.accumulate, recipe.train.compute_dtype)
+    log = Log(folder, steps=steps, start=int(state.step), tensorboard=recipe.train.tensorboard)
     around = Surroundings(
         batches=lambda first: (split_batch(batch, mesh) for batch in loader.batches(first, steps)),
-        step=make_step(
-            objective, optimizer, StepSettings(recipe.train.accumulate, recipe.train.compute_dtype), dropout_key
-        ),
+        step=make_step(objective, optimizer, settings, dropout_key),
         schedule=schedule,
         checkpoints=checkpoints,
         log=log,
