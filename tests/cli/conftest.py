@@ -148,8 +148,10 @@ def cli() -> Callable[..., Outcome]:
 
 
 def _spawn(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-    return subprocess.Popen([sys.executable, "-m", "plainformer", *map(str, arguments)], **pipes)
+    pipe = subprocess.PIPE
+    settings: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe} | options
+    process: Any = subprocess.Popen([sys.executable, "-m", "plainformer", *map(str, arguments)], **settings)
+    return process
 
 
 @pytest.fixture(scope="session")
@@ -218,9 +220,9 @@ def _results(run: Path) -> dict[str, object]:
     from plainformer.train.log import TIMING
 
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    return {
-        "metrics": [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
-    } | {name: (run / name / "model.safetensors").read_bytes() for name in ("last", "best", "average")}
+    metrics = [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
+    weights = {name: (run / name / "model.safetensors").read_bytes() for name in ("last", "best", "average")}
+    return {"metrics": metrics, **weights}
 
 
 @pytest.fixture(scope="session")

@@ -116,15 +116,15 @@ class Trickle(io.BufferedReader):
     """A pipe into which `then` arrives just after its first bytes have been read."""
 
     def __init__(self, first: bytes, then: bytes) -> None:
-        read, self.write = os.pipe()
+        read, self.far_end = os.pipe()
         super().__init__(io.FileIO(read))
-        os.write(self.write, first)
+        os.write(self.far_end, first)
         self.then = then
 
     def read1(self, size: int = -1, /) -> bytes:
         assert select.select([self], [], [], 0)[0], "waits for more with a whole line in hand"
         data = super().read1(size)
-        os.write(self.write, self.then)
+        os.write(self.far_end, self.then)
         self.then = b""
         return data
 
@@ -132,7 +132,7 @@ class Trickle(io.BufferedReader):
 def test_a_whole_line_does_not_wait_for_the_rest_of_the_next():
     with Trickle(b"the dog\n", b"the ca") as stream:
         assert next(module._ready_lines(stream, "stdin", 7)) == (["stdin:1"], ["the dog"])
-        os.close(stream.write)
+        os.close(stream.far_end)
 
 
 def test_lines_that_have_arrived_go_together_and_in_order():

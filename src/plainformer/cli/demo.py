@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from plainformer.cli.progress import show_translated
+
 
 def demo(
     run: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/demo, or the next free].")] = None,
@@ -27,7 +29,7 @@ def demo(
         typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
         raise typer.Exit(130)
     typer.echo("\nScoring the test set: sentences that are not in the training text.")
-    report, _ = evaluate_run(folder)
+    report, _ = evaluate_run(folder, progress=show_translated)
     typer.echo(str(report))
     typer.echo("\nI like pizza, and nine more sentences it has never seen:")
     texts = examples()

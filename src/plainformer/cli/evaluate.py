@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from plainformer.cli.progress import show_translated
 from plainformer.cli.train import Set, moved_to
 from plainformer.errors import InputError
 
@@ -38,7 +39,7 @@ def evaluate(
         changes.append(f"evaluate.lowercase={str(lowercase).lower()}")
     if not model.exists():
         raise InputError("there is no such run or model", where=str(model))
-    report, translations = evaluate_run(model, changes, report_file=json)
+    report, translations = evaluate_run(model, changes, report_file=json, progress=show_translated)
     if output is not None:
         output.write_text("".join(line + "\n" for line in translations), encoding="utf-8")
     typer.echo(str(report))

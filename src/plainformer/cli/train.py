@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from plainformer.cli.progress import show_translated
 from plainformer.errors import InputError
 
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
@@ -42,7 +43,7 @@ def train(
         typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.test:
-        report, _ = evaluate_run(folder)
+        report, _ = evaluate_run(folder, progress=show_translated)
         typer.echo(str(report))
     typer.echo(f"the model is in {find_model(folder)}; try: echo … | plainformer translate {folder}")
 

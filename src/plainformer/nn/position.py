@@ -7,6 +7,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.errors import InputError
 from plainformer.shapes import Array, Float, Int, PRNGKeyArray
 
 SinusoidalOrder = Literal["interleaved", "half"]
@@ -42,6 +43,9 @@ class Learned(eqx.Module):
         self.table = 0.02 * jax.random.normal(key, (max_len, d_model))
 
     def __call__(self, positions: Int[Array, " seq"]) -> Float[Array, "seq d_model"]:
+        """Raises InputError for a sequence that is longer than the table."""
+        if len(positions) > len(self.table):
+            raise InputError(f"a sequence of {len(positions)} tokens, and {len(self.table)} learned positions")
         return jnp.take(self.table, positions, axis=0)
 
 

@@ -1,6 +1,6 @@
 """A finished run, or any model folder, scored on a set of pairs."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from plainformer.decode.translator import find_model, load
@@ -13,7 +13,11 @@ from plainformer.runs.text import read_pairs_of
 
 
 def evaluate_run(
-    folder: Path, changes: Sequence[str] = (), *, report_file: Path | None = None
+    folder: Path,
+    changes: Sequence[str] = (),
+    *,
+    report_file: Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Report, list[str]]:
     """Score the model of a run on its test set; the report also goes to `evaluation.json` in the run's folder.
 
@@ -21,6 +25,7 @@ def evaluate_run(
         folder: the run, or one of its model folders.
         changes: settings of the run's recipe to change, as `--set` has them.
         report_file: write the report here instead.
+        progress: called with the numbers of sentences translated and of all.
 
     Raises:
         InputError: the folder belongs to no run, or names no test set.
@@ -40,6 +45,7 @@ def evaluate_run(
         tokenize=recipe.evaluate.tokenize,
         lowercase=recipe.evaluate.lowercase,
         changes=generation_of(recipe),
+        progress=progress,
     )
     write_report(report, report_file or run / "evaluation.json")
     return report, translations
