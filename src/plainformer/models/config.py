@@ -42,9 +42,10 @@ class TransformerConfig:
     def __post_init__(self) -> None:
         """Raises InputError where the sizes do not fit together."""
         sizes = ("source_vocab", "target_vocab", "d_model", "d_ff", "heads", "max_len", "pad_vocab_to")
-        for name in (*sizes, "encoder_layers", "decoder_layers"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)} and must be at least 1", where=f"model.{name}")
+        least = dict.fromkeys(sizes, 1) | dict.fromkeys(("encoder_layers", "decoder_layers", "d_k", "d_v"), 0)
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise InputError(f"{name} is {getattr(self, name)} and must be at least {bound}", where=f"model.{name}")
         if not 0.0 <= self.dropout < 1.0:
             raise InputError(f"dropout is {self.dropout}", where="model.dropout", fix="give a rate from 0 to below 1")
         if self.d_model % self.heads and not (self.d_k and self.d_v):

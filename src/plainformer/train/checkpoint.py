@@ -57,7 +57,7 @@ class Checkpoints:
         say: told of a checkpoint that could not be read.
     """
 
-    def __init__(self, folder: Path, *, keep: int, every: int, say: Callable[[str], None]) -> None:
+    def __init__(self, folder: Path, *, keep: int, every: int = 1, say: Callable[[str], None]) -> None:
         _silence_orbax()
         self._folder, self._say, self._kept = folder, say, Kept(keep, every)
         options = ocp.CheckpointManagerOptions(
