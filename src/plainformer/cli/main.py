@@ -2,15 +2,32 @@
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from plainformer import __version__
 from plainformer.cli import data, demo, evaluate, info, train, translate
 from plainformer.errors import PlainformerError
 
+
+class Verbs(TyperGroup):
+    """The verbs. Typer would end silently on Ctrl-C, and with 1 on a broken pipe, if it came to see them."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            _end("interrupted", 130)
+        except BrokenPipeError:
+            # The reader of our output has gone (`| head`): nothing more to say, and nothing to say it to.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(141)
+
+
 app = typer.Typer(
+    cls=Verbs,
     name="plainformer",
     help="The Transformer in plain sight: train a translator on your own text, measure it, use it.",
     no_args_is_help=True,
@@ -50,12 +67,6 @@ def main() -> None:
         if debug:
             raise
         _end(str(error), error.exit_code)
-    except KeyboardInterrupt:
-        _end("interrupted", 130)
-    except BrokenPipeError:
-        # The reader of our output has gone (`| head`): nothing more to say, and nothing to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
     except MemoryError:
         if debug:
             raise
@@ -66,7 +77,7 @@ def main() -> None:
         _end(f"{failure.filename or 'the system'}: {failure.strerror or failure}", 1)
 
 
-def _end(message: str, code: int) -> None:
+def _end(message: str, code: int) -> NoReturn:
     sys.stdout.flush()
     sys.stderr.write(f"plainformer: {message}\n")
     sys.exit(code)

@@ -4,7 +4,6 @@ import select
 import sys
 from collections.abc import Iterator
 from io import BufferedIOBase
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -29,7 +28,7 @@ def translate(
     """Translate sentences from the arguments, a file or standard input to standard output.
 
     Every input line gives exactly one output line, an empty one an empty one. With --n-best, each line gives that many
-    lines of score, tab, translation.
+    lines of score, tab, translation; an empty one gives 0.0000 and nothing.
     """
     if text and file:
         raise InputError("sentences and --file are both given", fix="give one of them")
@@ -51,7 +50,8 @@ def translate(
             translator.check_lengths(chunk, where, max_source_tokens)
             for options in translator.translate_n_best(chunk, **changes):
                 if n_best:
-                    sys.stdout.writelines(f"{option.score:.4f}\t{_one_line(option.text)}\n" for option in options)
+                    scored = [(option.score, _one_line(option.text)) for option in options] or [(0.0, "")] * n_best
+                    sys.stdout.writelines(f"{score:.4f}\t{text}\n" for score, text in scored)
                 else:
                     sys.stdout.write((_one_line(options[0].text) if options else "") + "\n")
             sys.stdout.flush()
@@ -67,29 +67,19 @@ def _ready_lines(stream: BufferedIOBase, name: str, most: int) -> Iterator[tuple
     Raises:
         InputError: a line is not UTF-8 text.
     """
-    numbered = enumerate(_lines(stream), 1)
-    for number, first in numbered:
-        chunk = [(number, first[0])]
-        if first[1]:
-            for number, (line, more) in islice(numbered, most - 1):
-                chunk.append((number, line))
-                if not more:
-                    break
-        where = [f"{name}:{number}" for number, _ in chunk]
-        yield where, [_decoded(line, place) for (_, line), place in zip(chunk, where, strict=True)]
-
-
-def _lines(stream: BufferedIOBase) -> Iterator[tuple[bytes, bool]]:
-    """Lines without their ends, each with whether another one is at hand already."""
-    pending, ended = b"", False
-    while not ended:
-        data = stream.read1(READ)
-        ended = not data
-        *whole, pending = (pending + data).split(b"\n")
-        if ended and pending:
-            whole.append(pending)
-        for at, line in enumerate(whole, 1):
-            yield line.removesuffix(b"\r"), at < len(whole) or (not ended and _has_more(stream))
+    waiting: list[bytes] = []
+    rest, done, ended = b"", 0, False
+    while waiting or not ended:
+        while not ended and len(waiting) < most and (not waiting or _has_more(stream)):
+            data = stream.read1(READ)
+            ended = not data
+            *whole, rest = (rest + data).split(b"\n")
+            waiting += [*whole, *([rest] * bool(ended and rest))]
+        chunk, waiting = waiting[:most], waiting[most:]
+        where = [f"{name}:{done + number}" for number in range(1, len(chunk) + 1)]
+        done += len(chunk)
+        if chunk:
+            yield where, [_decoded(line.removesuffix(b"\r"), place) for line, place in zip(chunk, where, strict=True)]
 
 
 def _has_more(stream: BufferedIOBase) -> bool:

@@ -117,7 +117,13 @@ def load(folder: str | Path) -> Translator:
     Raises:
         InputError: there is none, or it is damaged.
     """
-    return Translator.of(load_folder(find_model(Path(folder))))
+    found = find_model(Path(folder))
+    content = load_folder(found)
+    try:
+        return Translator.of(content)
+    except InputError as error:
+        where = found / "generation_config.json"
+        raise InputError(f"{error.where or 'settings'}: {error.what}", where=str(where), fix=error.fix) from error
 
 
 def find_model(folder: Path) -> Path:
@@ -138,4 +144,7 @@ def _changed(settings: GenerationSettings, changes: dict[str, Any]) -> Generatio
     known = set(settings.__dataclass_fields__)
     if unknown := sorted(set(changes) - known):
         raise InputError(f"unknown setting {', '.join(unknown)}", fix=f"the settings are {', '.join(sorted(known))}")
-    return replace(settings, **changes)
+    try:
+        return replace(settings, **changes)
+    except TypeError as mismatch:
+        raise InputError(f"a setting is of the wrong type ({mismatch})") from mismatch

@@ -1,7 +1,7 @@
 """The shape of a Transformer, as data: what a model folder's `config.json` holds. No JAX is imported here."""
 
 from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_type_hints
 
 from plainformer.errors import InputError
 
@@ -41,9 +41,11 @@ class TransformerConfig:
 
     def __post_init__(self) -> None:
         """Raises InputError where the sizes do not fit together."""
-        for name in ("source_vocab", "target_vocab", "d_model", "d_ff", "heads", "max_len", "pad_vocab_to"):
-            if getattr(self, name) < 1:
-                raise InputError(f"{name} is {getattr(self, name)} and must be at least 1", where=f"model.{name}")
+        sizes = ("source_vocab", "target_vocab", "d_model", "d_ff", "heads", "max_len", "pad_vocab_to")
+        least = dict.fromkeys(sizes, 1) | dict.fromkeys(("encoder_layers", "decoder_layers", "d_k", "d_v"), 0)
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise InputError(f"{name} is {getattr(self, name)} and must be at least {bound}", where=f"model.{name}")
         if not 0.0 <= self.dropout < 1.0:
             raise InputError(f"dropout is {self.dropout}", where="model.dropout", fix="give a rate from 0 to below 1")
         if self.d_model % self.heads and not (self.d_k and self.d_v):
@@ -79,10 +81,19 @@ class TransformerConfig:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], *, where: str = "config.json") -> "TransformerConfig":
-        """Raises InputError on an unknown or missing key."""
+        """Raises InputError on an unknown or missing key, a value of the wrong type, or sizes that do not fit."""
         known = {field.name for field in fields(cls)}
         if unknown := sorted(set(values) - known):
             raise InputError(f"unknown model setting {', '.join(unknown)}", where=where)
         if missing := sorted({"source_vocab", "target_vocab"} - set(values)):
             raise InputError(f"missing model setting {', '.join(missing)}", where=where)
-        return cls(**values)
+        for name, wanted in get_type_hints(cls).items():
+            value, choices = values.get(name, getattr(cls, name, None)), get_args(wanted)
+            # JSON may write the float 1.0 as 1; True is an int only to Python.
+            if not (value in choices if choices else type(value) is wanted or (wanted, type(value)) == (float, int)):
+                must = f"one of {', '.join(choices)}" if choices else f"of type {wanted.__name__}"
+                raise InputError(f"{name} is {value!r} and must be {must}", where=where)
+        try:
+            return cls(**values)
+        except InputError as error:
+            raise InputError(error.what, where=where, fix=error.fix) from error

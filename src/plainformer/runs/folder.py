@@ -15,16 +15,21 @@ from plainformer.models.transformer import Transformer
 from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
 from plainformer.runs.text import Say, Text, Tokenizers, learn_tokenizers
 
-# What a run writes, and so what --overwrite may take away.
+# What a run writes besides its recipe, and so what --overwrite takes away. The checkpoints go first: what they were
+# trained on must not be forgotten while they are there.
 RUN_FILES = (
-    *("recipe.toml", "data.json", "metrics.jsonl", "evaluation.json", "tokenizer.json", "tokenizer_config.json"),
-    *("target_tokenizer.json", "target_tokenizer_config.json"),
-    *("checkpoints", "best", "last", "average", "tensorboard"),
+    *("checkpoints", "best", "last", "average", "tensorboard", "metrics.jsonl", "evaluation.json"),
+    *("tokenizer.json", "tokenizer_config.json", "target_tokenizer.json", "target_tokenizer_config.json", "data.json"),
 )
 
 
-def open_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool, say: Say) -> bool:
-    """Make the run's folder ready; returns whether there is a run to resume."""
+def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool, say: Say) -> bool:
+    """Whether there is a run to resume, with all that it needs for that. Nothing is written or removed.
+
+    Raises:
+        InputError: a run is there and neither `resume` nor `overwrite` is asked for, or it is another recipe's, or the
+            folder is somebody else's.
+    """
     exists = (folder / "recipe.toml").exists()
     if exists and resume:
         changed = resume_conflicts(load_recipe(folder / "recipe.toml"), recipe)
@@ -34,15 +39,27 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool, 
                 where=str(folder),
                 fix="resume with the old values, or start another run",
             )
-        return True
+        # Killed before it had all its files, it begins anew.
+        return (folder / "data.json").exists()
     if exists and not overwrite:
         raise InputError(
             "a run is in this folder already", where=str(folder), fix="add --resume to go on, or --overwrite"
         )
-    if not exists and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+    # Killed while it wrote its very first file, a run leaves that file unfinished.
+    mine = {"recipe.toml.partial"}
+    if not exists and folder.exists() and (not folder.is_dir() or {entry.name for entry in folder.iterdir()} - mine):
         raise InputError("this is not a run's folder, and it is not empty", where=str(folder), fix="name another")
     if resume:
         say(f"there is no run in {folder} yet: starting it")
+    return False
+
+
+def begin_run(recipe: Recipe, folder: Path, text: Text, tokenizers: Tokenizers) -> None:
+    """Clear the folder of an older run, and leave in it what a run begins with.
+
+    Raises:
+        WorkError: the disk refused.
+    """
     try:
         for name in RUN_FILES:
             path = folder / name
@@ -51,36 +68,39 @@ def open_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool, 
             else:
                 path.unlink(missing_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
+        # First, since its being there says that this is a run's folder.
+        save_recipe(recipe, folder / "recipe.toml")
+        tokenizers.save(folder)
+        # Last, since its being there says that the others are.
+        partial = folder / "data.json.partial"
+        partial.write_text(json.dumps(_facts(text, tokenizers), indent=2) + "\n", encoding="utf-8")
+        os.replace(partial, folder / "data.json")
     except OSError as failure:
-        raise WorkError(f"the run's folder cannot be made ({failure.strerror})", where=str(folder)) from failure
-    return False
+        raise WorkError(f"the run's folder cannot be written ({failure.strerror})", where=str(folder)) from failure
 
 
-def run_tokenizers(recipe: Recipe, text: Text, folder: Path, *, resume: bool, say: Say) -> Tokenizers:
-    """The run's tokenizers: learnt from the training text, or, on resuming, those it began with, checked."""
-    if resume and (folder / "data.json").exists():
-        tokenizers = Tokenizers.load(folder)
-        _check_unchanged(json.loads((folder / "data.json").read_text()), text, tokenizers, folder)
-        return tokenizers
+def new_tokenizers(recipe: Recipe, text: Text, say: Say) -> Tokenizers:
+    """Tokenizers learnt from the training text."""
     tokenizers = learn_tokenizers(recipe, text.train)
     size = tokenizers.source.vocab_size
     second = "" if recipe.tokenizer.joint else f" and {tokenizers.target.vocab_size:,}"
     say(f"tokenizer: {recipe.tokenizer.kind}, {size:,}{second} tokens")
-    facts = {**text.fingerprints(), "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
-    try:
-        tokenizers.save(folder)
-        save_recipe(recipe, folder / "recipe.toml")
-        # Last, since its being there says that the others are.
-        partial = folder / "data.json.partial"
-        partial.write_text(json.dumps(facts, indent=2) + "\n", encoding="utf-8")
-        os.replace(partial, folder / "data.json")
-    except OSError as failure:
-        raise WorkError(f"the run's folder cannot be written ({failure.strerror})", where=str(folder)) from failure
     return tokenizers
 
 
+def old_tokenizers(text: Text, folder: Path) -> Tokenizers:
+    """The tokenizers that the run in `folder` began with. Raises InputError where they or the text changed."""
+    tokenizers = Tokenizers.load(folder)
+    _check_unchanged(json.loads((folder / "data.json").read_text()), text, tokenizers, folder)
+    return tokenizers
+
+
+def _facts(text: Text, tokenizers: Tokenizers) -> dict[str, Any]:
+    return {**text.fingerprints(), "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
+
+
 def _check_unchanged(before: Mapping[str, Any], text: Text, tokenizers: Tokenizers, folder: Path) -> None:
-    now = {**text.fingerprints(), "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
+    now = _facts(text, tokenizers)
     names = {"train": "the training data", "dev": "the dev data", "tokenizer": "the tokenizer"}
     if changed := [name for key, name in names.items() if before.get(key) != now[key]]:
         raise InputError(

@@ -15,7 +15,7 @@ from plainformer.evaluate.bleu import score_translations
 from plainformer.models.transformer import Transformer, count_parameters
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import Recipe
-from plainformer.runs.folder import generation_of, keep_model, open_folder, run_tokenizers
+from plainformer.runs.folder import begin_run, check_folder, generation_of, keep_model, new_tokenizers, old_tokenizers
 from plainformer.runs.text import Say, Tokenizers, encode, make_loader, read_text, say_shapes
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
@@ -39,9 +39,9 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
         InputError: recipe, data or folder will not do, or they changed since the run began.
         WorkError: numbers that are not finite, or a disk that is full.
     """
-    resume = open_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
+    resume = check_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
     text = read_text(recipe)
-    tokenizers = run_tokenizers(recipe, text, folder, resume=resume, say=say)
+    tokenizers = old_tokenizers(text, folder) if resume else new_tokenizers(recipe, text, say)
     cleaned, dev = encode(recipe, text, tokenizers, say)
     mesh = data_mesh(recipe.train.mesh)
     loader = make_loader(recipe, cleaned, tokenizers, multiple=mesh.size * recipe.train.accumulate)
@@ -57,7 +57,10 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
     optimizer = optimizer_of(recipe, schedule)
     state, progress = replicate(initial_state(model, optimizer), mesh), Progress()
 
-    checkpoints = Checkpoints(folder / "checkpoints", keep=recipe.train.keep_last, say=say)
+    if not resume:  # only now: input that will not do leaves the disk as it was, and an older run where it is
+        begin_run(recipe, folder, text, tokenizers)
+    keep, every = recipe.train.keep_last, recipe.train.save_every
+    checkpoints = Checkpoints(folder / "checkpoints", keep=keep, every=every, say=say)
     if resume and (restored := checkpoints.restore(state)):
         state, progress = restored.state, Progress.from_notes(restored.notes)
         say(f"resuming after step {int(state.step):,}")
@@ -65,13 +68,11 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
     evaluate = make_evaluation(objective, recipe.train.compute_dtype)
     dev_batches = [split_batch(batch, mesh) for batch in dev_loader.in_order()]
 
-    start, steps = int(state.step), recipe.train.steps
-    log = Log(folder, steps=steps, start=start, tensorboard=recipe.train.tensorboard)
+    steps, settings = recipe.train.steps, StepSettings(recipe.train.accumulate, recipe.train.compute_dtype)
+    log = Log(folder, steps=steps, start=int(state.step), tensorboard=recipe.train.tensorboard)
     around = Surroundings(
         batches=lambda first: (split_batch(batch, mesh) for batch in loader.batches(first, steps)),
-        step=make_step(
-            objective, optimizer, StepSettings(recipe.train.accumulate, recipe.train.compute_dtype), dropout_key
-        ),
+        step=make_step(objective, optimizer, settings, dropout_key),
         schedule=schedule,
         checkpoints=checkpoints,
         log=log,

@@ -1,7 +1,12 @@
 """Checkpoints of a run, by Orbax: written in the background, whole or not at all, the newest few kept."""
 
 import logging
-from collections.abc import Callable
+import os
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,20 +25,44 @@ class Restored(NamedTuple):
     notes: dict[str, Any]
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Which checkpoints are kept: the newest, and before it the last `count - 1` of those that are due `every` steps.
+
+    One that a signal asked for in between goes with the next, so that it has no part in an average: what is kept at a
+    step does not depend on how often the run was interrupted before.
+    """
+
+    count: int
+    every: int
+
+    def of(self, steps: Sequence[int]) -> list[int]:
+        """Those of `steps`, oldest first, that are kept."""
+        regular = [step for step in steps[:-1] if step % self.every == 0]
+        return [*regular[len(regular) - min(self.count - 1, len(regular)) :], *steps[-1:]]
+
+    def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> Sequence[bool]:
+        """Orbax's question, checkpoint by checkpoint, oldest first."""
+        kept = self.of([checkpoint.step for checkpoint in checkpoints])
+        return [checkpoint.step in kept for checkpoint in checkpoints]
+
+
 class Checkpoints:
     """The folder `checkpoints/` of a run, one numbered folder a step.
 
     Args:
         folder: where they are; made if need be.
         keep: how many of the newest are kept.
+        every: the steps between them; see `Kept`.
         say: told of a checkpoint that could not be read.
     """
 
-    def __init__(self, folder: Path, *, keep: int, say: Callable[[str], None]) -> None:
-        # Orbax tells every stage of its work; what a user must know is said here.
-        logging.getLogger("absl").setLevel(logging.ERROR)
-        self._folder, self._say = folder, say
-        options = ocp.CheckpointManagerOptions(max_to_keep=keep, create=True, enable_async_checkpointing=True)
+    def __init__(self, folder: Path, *, keep: int, every: int = 1, say: Callable[[str], None]) -> None:
+        _silence_orbax()
+        self._folder, self._say, self._kept = folder, say, Kept(keep, every)
+        options = ocp.CheckpointManagerOptions(
+            preservation_policy=self._kept, create=True, enable_async_checkpointing=True
+        )
         self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
 
     def steps(self) -> list[int]:
@@ -74,7 +103,7 @@ class Checkpoints:
                 return self._read(step, like)
             except Exception as broken:  # whatever Orbax or TensorStore raises on damage
                 path = self._folder / str(step)
-                self._say(f"checkpoint {path} cannot be read ({_first_line(broken)}); falling back to the one before")
+                self._say(f"checkpoint {path} cannot be read ({_reason(broken)}); falling back to the one before")
                 path.rename(_free_name(path))
                 self._manager.reload()
         if steps:
@@ -84,8 +113,24 @@ class Checkpoints:
         return None
 
     def models(self, like: TrainState) -> list[eqx.Module]:
-        """The models of all checkpoints that are kept, oldest first: what an average is made of."""
-        return [self._read(step, like).state.model for step in self.steps()]
+        """The models of all checkpoints that are kept, oldest first: what an average is made of.
+
+        One that cannot be read is reported and left out.
+
+        Raises:
+            WorkError: none can be read.
+        """
+        # Asked again, since a process may have been killed between a save and the removal of the oldest.
+        found = []
+        for step in self._kept.of(self.steps()):
+            try:
+                found.append(self._read(step, like).state.model)
+            except Exception as broken:  # as in `restore`
+                reason = _reason(broken)
+                self._say(f"checkpoint {self._folder / str(step)} cannot be read ({reason}); it is left out")
+        if not found:
+            raise WorkError("none of the checkpoints can be read", where=str(self._folder))
+        return found
 
     def _read(self, step: int, like: TrainState) -> Restored:
         arguments = ocp.args.Composite(
@@ -103,7 +148,7 @@ class Checkpoints:
         except Exception as failure:
             which = "a checkpoint" if step is None else f"the checkpoint of step {step}"
             raise WorkError(
-                f"{which} could not be written ({_first_line(failure)})",
+                f"{which} could not be written ({_reason(failure)})",
                 where=str(self._folder),
                 fix="earlier ones are whole; make room and go on with --resume",
             ) from failure
@@ -120,5 +165,24 @@ def _free_name(path: Path) -> Path:
     return next(name for name in candidates if not name.exists())
 
 
-def _first_line(failure: Exception) -> str:
+def _reason(failure: Exception) -> str:
+    """A failure in a few words: the system's own where there are any, which TensorStore puts last of many."""
+    if code := re.search(r"os_error_code='(\d+)'", str(failure)):
+        return os.strerror(int(code[1]))
     return (str(failure).strip().splitlines() or [type(failure).__name__])[0][:160]
+
+
+@cache
+def _silence_orbax() -> None:
+    """Have a failure said once, in our words: Orbax tells every stage of its work, and after a failure its threads and
+    event loops go on for hundreds of lines of traceback."""
+    for name in ("absl", "asyncio"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    usual = sys.unraisablehook
+
+    def hook(unraisable: Any) -> None:
+        # A read or write that was still under way when another failed, and finds that nobody waits for it.
+        if str(unraisable.exc_value) != "Event loop is closed":
+            usual(unraisable)
+
+    sys.unraisablehook = hook

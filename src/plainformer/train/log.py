@@ -4,10 +4,12 @@ import json
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from plainformer.errors import WorkError
 from plainformer.extras import require
 
 # Figures of the moment, not of the run: a run done again has other ones.
@@ -29,17 +31,19 @@ class Log:
         self._path, self._steps = folder / "metrics.jsonl", steps
         self._out = out or sys.stderr
         self._live = self._out.isatty()
-        self._drop_after(start)
-        self._file = self._path.open("a", encoding="utf-8")
+        with _told(self._path):
+            self._drop_after(start)
+            self._file = self._path.open("a", encoding="utf-8")
         self._board = None
         if tensorboard:
             self._board = require("tensorboardX", extra="tensorboard").SummaryWriter(str(folder / "tensorboard"))
         self._began, self._from = time.monotonic(), start
 
     def metrics(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
-        """Record a line of `kind` ("train" or "dev") for `step`."""
-        self._file.write(json.dumps({"step": step, "kind": kind, **values}, ensure_ascii=False) + "\n")
-        self._file.flush()
+        """Record a line of `kind` ("train" or "dev") for `step`. Raises WorkError where the disk refuses."""
+        with _told(self._path):
+            self._file.write(json.dumps({"step": step, "kind": kind, **values}, ensure_ascii=False) + "\n")
+            self._file.flush()
         if self._board is not None:
             for name, value in values.items():
                 if isinstance(value, int | float):
@@ -69,7 +73,8 @@ class Log:
     def close(self) -> None:
         if self._live:
             self._out.write("\n")
-        self._file.close()
+        with suppress(OSError):  # `metrics` has told of what could not be written
+            self._file.close()
         if self._board is not None:
             self._board.close()
 
@@ -86,6 +91,19 @@ class Log:
         partial = self._path.with_name(self._path.name + ".partial")
         partial.write_text("".join(kept), encoding="utf-8")
         os.replace(partial, self._path)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Put a disk that refuses into one line."""
+    try:
+        yield
+    except OSError as failure:
+        raise WorkError(
+            f"the metrics could not be written ({failure.strerror or failure})",
+            where=str(path),
+            fix="make room and go on with --resume",
+        ) from failure
 
 
 def clock(seconds: float) -> str:
