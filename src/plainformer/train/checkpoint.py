@@ -1,8 +1,10 @@
 """Checkpoints of a run, by Orbax: written in the background, whole or not at all, the newest few kept."""
 
+import errno
 import logging
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +18,8 @@ import orbax.checkpoint as ocp
 
 from plainformer.errors import WorkError
 from plainformer.train.state import TrainState
+
+MARGIN = 1 << 17  # bytes of a checkpoint beside its arrays
 
 
 class Restored(NamedTuple):
@@ -78,12 +82,14 @@ class Checkpoints:
         step = int(state.step)
         if step in self._manager.all_steps():
             return
-        arguments = ocp.args.Composite(state=ocp.args.StandardSave(_named(state)), notes=ocp.args.JsonSave(notes))
-        self._guarded(lambda: self._manager.save(step, args=arguments), step)
+        arrays = _named(state)
+        self._guarded(lambda: self._check_room(arrays))
+        arguments = ocp.args.Composite(state=ocp.args.StandardSave(arrays), notes=ocp.args.JsonSave(notes))
+        self._guarded(lambda: self._manager.save(step, args=arguments))
 
     def wait(self) -> None:
         """Return when everything is on disk. Raises WorkError as `save` does."""
-        self._guarded(self._manager.wait_until_finished, None)
+        self._guarded(self._manager.wait_until_finished)
 
     def close(self) -> None:
         self.wait()
@@ -142,13 +148,17 @@ class Checkpoints:
         arrays = jax.tree.unflatten(structure, [read.state[name] for name, _ in zip(_named(like), leaves, strict=True)])
         return Restored(eqx.combine(arrays, eqx.filter(like, eqx.is_array, inverse=True)), read.notes)
 
-    def _guarded(self, work: Callable[[], object], step: int | None) -> None:
+    def _check_room(self, arrays: dict[str, jax.Array]) -> None:
+        """A disk that is too full is found before a checkpoint is begun, not in its middle."""
+        if shutil.disk_usage(self._folder).free < sum(array.nbytes for array in arrays.values()) + MARGIN:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def _guarded(self, work: Callable[[], object]) -> None:
         try:
             work()
         except Exception as failure:
-            which = "a checkpoint" if step is None else f"the checkpoint of step {step}"
             raise WorkError(
-                f"{which} could not be written ({_reason(failure)})",
+                f"a checkpoint could not be written ({_reason(failure)})",
                 where=str(self._folder),
                 fix="earlier ones are whole; make room and go on with --resume",
             ) from failure
@@ -167,6 +177,8 @@ def _free_name(path: Path) -> Path:
 
 def _reason(failure: Exception) -> str:
     """A failure in a few words: the system's own where there are any, which TensorStore puts last of many."""
+    if isinstance(failure, OSError) and failure.strerror:
+        return failure.strerror
     if code := re.search(r"os_error_code='(\d+)'", str(failure)):
         return os.strerror(int(code[1]))
     return (str(failure).strip().splitlines() or [type(failure).__name__])[0][:160]
