@@ -279,7 +279,9 @@ def test_a_folder_that_cannot_be_made_is_one_line(cli, trained, tmp_path, place)
     assert (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unwritable for root")
+@pytest.mark.skipif(
+    os.geteuid() == 0, reason="root may write to a folder that forbids it, so the error cannot be provoked"
+)
 def test_a_folder_that_may_not_be_written_is_one_line(cli, trained, tmp_path):
     (tmp_path / "locked").mkdir(mode=0o555)
     error = cli("train", trained.recipe, "--run", tmp_path / "locked" / "run").error(1)
