@@ -141,16 +141,23 @@ class LossOptions(Section):
 class OptimizerOptions(Section):
     """[optimizer]: how gradients become updates (§5.3)."""
 
-    name: Literal["adam", "adamw"] = Field(default="adam", description="Adam, or Adam with decoupled weight decay.")
+    name: Literal["adam", "adamw", "muon"] = Field(
+        default="adam", description="Adam; with decoupled weight decay; Muon for the matrices of the layers."
+    )
     betas: Annotated[tuple[Rate, Rate], _FromList] = Field(default=(0.9, 0.98), description="Decay of the two moments.")
     eps: float = Field(default=1e-9, gt=0.0, description="Added to the root of the second moment.")
-    weight_decay: float = Field(default=0.0, ge=0.0, description="adamw only: decay, as a fraction of the rate.")
+    momentum: Rate = Field(default=0.95, description="muon only: decay of the mean gradient.")
+    weight_decay: float = Field(
+        default=0.0, ge=0.0, description="adamw and muon: decay of matrices, as a fraction of the rate."
+    )
     clip: float = Field(default=0.0, ge=0.0, description="Largest global norm of the gradient; 0 = no clipping.")
 
     @model_validator(mode="after")
     def _check(self) -> "OptimizerOptions":
         if self.name == "adam" and self.weight_decay:
             broken("weight_decay", "adam does not decay weights", 'use optimizer.name = "adamw", or 0')
+        if self.name != "muon" and self.momentum != 0.95:
+            broken("momentum", f"{self.name} has no momentum to set", "set betas, and leave momentum out")
         return self
 
 

@@ -115,7 +115,7 @@ def schedule_of(recipe: Recipe, d_model: int) -> Schedule:
 
 def optimizer_of(recipe: Recipe, schedule: Schedule) -> optax.GradientTransformation:
     """The optimizer that a recipe states."""
-    return make_optimizer(schedule, **recipe.optimizer.model_dump(exclude={"name"}))
+    return make_optimizer(schedule, **recipe.optimizer.model_dump())
 
 
 def _loop_settings(recipe: Recipe) -> LoopSettings:
