@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # glibc's malloc.h
+_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's malloc.h
 _LARGE = 2**31 - 1
 
 
@@ -23,6 +23,9 @@ def keep_freed_memory() -> None:
         return
     mallopt(_M_MMAP_THRESHOLD, _LARGE)
     mallopt(_M_TRIM_THRESHOLD, _LARGE)
+    # XLA takes the memory of a step in a thread, and a thread's own heap ends at 64 MB: what is larger would be mapped
+    # afresh each time whatever the threshold says.
+    mallopt(_M_ARENA_MAX, 1)
 
 
 def cache_folder() -> Path:

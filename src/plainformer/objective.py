@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.nn.precision import upcast
+from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Int, PRNGKeyArray, Scalar
 
 CHUNK = 512  # tokens whose logits exist at once in `fused_cross_entropy`
@@ -87,13 +87,13 @@ def _fused_forward(smoothing, vocab, hidden, weight, targets, valid):
         probability = jnp.exp(logits - log_total[:, None])
         wanted = jnp.where(at == target[:, None], 1.0 - smoothing, 0.0) + jnp.where(at < vocab, smoothing / vocab, 0.0)
         d_logits = jnp.where(real[:, None], probability - wanted, 0.0).astype(h.dtype)
-        return (_add(sums, terms), d_table + d_logits.T @ h), d_logits @ table
+        return (_add(sums, terms), d_table + multiply(d_logits.T, h)), d_logits @ table
 
     # One row per token, as in an embedding: the products then read and write it row by row.
     table = weight.T
-    carry = _zeros(), jnp.zeros_like(table)
+    carry = _zeros(), jnp.zeros(table.shape, at_least_float32(table))
     (sums, d_table), d_hidden = jax.lax.scan(visit, carry, _chunks(hidden, targets, valid))
-    return sums, (d_hidden.reshape(-1, hidden.shape[1])[: len(hidden)], d_table.T)
+    return sums, (d_hidden.reshape(-1, hidden.shape[1])[: len(hidden)], d_table.T.astype(weight.dtype))
 
 
 def _fused_backward(smoothing, vocab, saved, d_sums):
@@ -107,7 +107,7 @@ _fused.defvjp(_fused_forward, _fused_backward)
 
 def _chunk_terms(smoothing, vocab, weight, hidden, targets, valid):
     """The four sums of one chunk, with its logits and their log-sum-exp."""
-    logits = upcast(hidden @ weight)
+    logits = multiply(hidden, weight)
     if vocab < weight.shape[1]:
         logits = jnp.where((jnp.arange(weight.shape[1]) < vocab)[None, :], logits, -jnp.inf)
     peak = logits.max(axis=-1)
@@ -115,7 +115,8 @@ def _chunk_terms(smoothing, vocab, weight, hidden, targets, valid):
     target_logit = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
     # The mean logit needs no pass over the logits: it is the product with the mean column.
     real = (jnp.arange(weight.shape[1]) < vocab).astype(weight.dtype)
-    mean_logit = upcast(hidden @ (weight @ (real / vocab)))
+    mean_column = multiply(weight, (real / vocab)[:, None]).astype(hidden.dtype)
+    mean_logit = multiply(hidden, mean_column)[:, 0]
     nll = log_total - target_logit
     loss = (1.0 - smoothing) * nll + smoothing * (log_total - mean_logit)
     terms = (loss, nll, (target_logit >= peak).astype(loss.dtype), jnp.ones_like(loss))

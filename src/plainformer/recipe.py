@@ -240,9 +240,6 @@ class DecodeOptions(Section):
     repetition_penalty: float = Field(
         default=1.0, gt=0.0, description="Makes tokens already written less likely; 1 = off."
     )
-    batch_size: int = Field(
-        default=64, ge=1, description="Sentences searched at once; the output does not depend on it."
-    )
 
     @model_validator(mode="after")
     def _check(self) -> "DecodeOptions":
@@ -265,10 +262,11 @@ class Recipe(Section):
     """A whole run. Python and TOML give the same object: `Recipe(data=..., train=...)`, `load_recipe(path)`."""
 
     FREE_ON_RESUME: ClassVar[frozenset[str]] = frozenset(
-        {"name", "description", "train.steps", "train.patience", "train.save_every", "train.log_every"}
-        | {"train.keep_last", "train.tensorboard", "train.mesh", "decode.batch_size"}
+        {"name", "description", "data.folder", "data.test", "train.steps", "train.patience", "train.save_every"}
+        | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh"}
     )
-    """Keys that a resumed run may change: none has a part in the updates up to a given step."""
+    """Keys that a resumed run may change: none has a part in the updates up to a given step. (That the text is the
+    same, wherever it is, its fingerprint says.)"""
 
     name: str = Field(default="", description="What to call the run; the file's name if not given.")
     description: str = Field(default="", description="What it is for.")
@@ -372,6 +370,8 @@ def resume_conflicts(old: Recipe, new: Recipe) -> list[str]:
     if {old.schedule.name, new.schedule.name} & {"cosine", "linear"}:
         # These end at the last step, so another last step is another rate at every step before it.
         free = free - {"train.steps"}
+    if not (old.train.bleu_every or new.train.bleu_every):
+        free = free | {key for key, _ in _values(new.model_dump()) if key.startswith(("decode.", "evaluate."))}
     return [line for line in difference(old, new) if line.partition(":")[0] not in free]
 
 

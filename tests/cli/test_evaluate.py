@@ -67,19 +67,32 @@ def test_the_likelihood_is_the_one_that_training_measured(cli, trained, tmp_path
     assert report["settings"]["beam_size"] == 1
 
 
-def test_without_a_place_the_report_goes_into_the_run(cli, trained, tmp_path):
-    shutil.copytree(trained.folder, tmp_path / "run")
-    outcome = cli("evaluate", tmp_path / "run" / "best", "--pairs", "val", "--lowercase", "--tokenize", "char")
+def test_only_the_runs_own_test_set_is_written_into_the_run(cli, trained, tmp_path):
+    run = shutil.copytree(trained.folder, tmp_path / "run")
+    assert cli("evaluate", run / "best", "--pairs", "val").code == 0
+    assert cli("evaluate", run, "--pairs", "val", "--lowercase", "--tokenize", "char").code == 0
+    assert not (run / "evaluation.json").exists()
+    recipe = run / "recipe.toml"
+    recipe.write_text(recipe.read_text(encoding="utf-8").replace("[tokenizer]", 'test = "test"\n\n[tokenizer]', 1))
+    assert cli("evaluate", run).code == 0
+    report = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
+    assert report["pairs"] == 11
+
+
+def test_a_model_without_a_run_is_scored_on_the_data_that_is_named(evaluated, cli, trained, tmp_path):
+    model = shutil.copytree(trained.folder / "average", tmp_path / "alone")
+    outcome = cli("evaluate", model, "--data", trained.data, "--pairs", "test", "--json", tmp_path / "r.json")
     assert outcome.code == 0, outcome
-    report = json.loads((tmp_path / "run" / "evaluation.json").read_text(encoding="utf-8"))
-    assert report["pairs"] == 7
-    assert "case:lc|eff:no|tok:char" in report["scores"]["bleu_signature"]
+    report = json.loads((tmp_path / "r.json").read_text(encoding="utf-8"))
+    assert report["scores"] == evaluated.report["scores"]
+    assert report["settings"] == evaluated.report["settings"]
+    assert {path.name for path in model.iterdir()} == {path.name for path in (trained.folder / "average").iterdir()}
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "data.test: the recipe names no test set; give --pairs NAME"),
+        ([], "data.test: no test set is named; give --pairs NAME"),
         (["--pairs", "tset"], "did you mean 'test'?"),
         (["--pairs", "test", "--tokenize", "13b"], "did you mean 13a"),
         (["--pairs", "test", "--beam", "0"], "decode.beam_size"),
@@ -91,7 +104,8 @@ def test_a_request_that_cannot_be_met_is_one_line(cli, trained, options, said):
     assert said in cli("evaluate", trained.folder, *options).error(2)
 
 
-def test_a_model_that_belongs_to_no_run_is_one_line(cli, trained, tmp_path):
+def test_a_model_without_a_run_asks_for_the_data(cli, trained, tmp_path):
     shutil.copytree(trained.folder / "last", tmp_path / "alone")
-    assert "belongs to no run" in cli("evaluate", tmp_path / "alone").error(2)
+    assert 'no data is named; give data.folder = "..."' in cli("evaluate", tmp_path / "alone").error(2)
+    assert "give --pairs NAME" in cli("evaluate", tmp_path / "alone", "--data", trained.data).error(2)
     assert "no such run or model" in cli("evaluate", tmp_path / "nothing").error(2)

@@ -7,6 +7,7 @@ import signal
 
 import pytest
 
+from plainformer.recipe import load_recipe
 from plainformer.text import train_word
 from plainformer.train.log import Log
 
@@ -68,6 +69,12 @@ def test_resuming_a_finished_run_changes_nothing(cli, trained, results, copy):
     outcome = cli("train", trained.recipe, "--run", copy, "--resume")
     assert outcome.code == 0, outcome
     assert results(copy) == results(trained.folder)
+
+
+def test_the_runs_recipe_follows_what_a_resumed_run_may_change(cli, trained, copy):
+    outcome = cli("train", trained.recipe, "--run", copy, "--resume", "--set", "train.log_every=3")
+    assert outcome.code == 0, outcome
+    assert load_recipe(copy / "recipe.toml").train.log_every == 3
 
 
 def test_resuming_where_nothing_is_starts_the_run(cli, trained, results, tmp_path):
@@ -166,19 +173,27 @@ def truncate(checkpoint):
             os.truncate(path, path.stat().st_size // 2)
 
 
-def flip(checkpoint):
-    """One byte wrong in the index of the arrays. (In the arrays themselves it would not be noticed.)"""
-    (path,) = (checkpoint / "state" / "d").iterdir()
+def flip(path):
     data = bytearray(path.read_bytes())
     data[len(data) // 2] ^= 0xFF
     path.write_bytes(data)
+
+
+def flip_in_index(checkpoint):
+    (path,) = (checkpoint / "state" / "d").iterdir()
+    flip(path)
+
+
+def flip_in_arrays(checkpoint):
+    """Which Orbax does not notice by itself."""
+    flip(max((path for path in checkpoint.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size))
 
 
 def lose(checkpoint):
     (checkpoint / "state" / "manifest.ocdbt").unlink()
 
 
-@pytest.mark.parametrize("damage", [truncate, flip, lose])
+@pytest.mark.parametrize("damage", [truncate, flip_in_index, flip_in_arrays, lose])
 def test_a_damaged_checkpoint_gives_way_to_the_one_before_and_says_so(cli, trained, results, copy, damage):
     damage(copy / "checkpoints" / "30")
     outcome = cli("train", trained.recipe, "--run", copy, "--resume")
@@ -199,15 +214,15 @@ def test_a_damaged_older_checkpoint_is_left_out_of_the_average_and_said(cli, tra
 
 
 def test_without_any_checkpoint_that_can_be_read_the_run_ends_in_one_line(cli, trained, copy):
+    """And nothing is moved: the reason may pass, and a second try must not take the run for a new one."""
     for folder in (copy / "checkpoints").iterdir():
         truncate(folder)
-    outcome = cli("train", trained.recipe, "--run", copy, "--resume")
-    assert outcome.code == 1
-    assert outcome.last_line() == (
-        f"{copy / 'checkpoints'}: none of the checkpoints can be read; start again with --overwrite"
-    )
-    assert outcome.out.count("cannot be read") == 3
-    # The models that were made are not touched.
-    assert (copy / "last" / "model.safetensors").read_bytes() == (
-        trained.folder / "last" / "model.safetensors"
-    ).read_bytes()
+    before = contents(copy)
+    for _ in (1, 2):
+        outcome = cli("train", trained.recipe, "--run", copy, "--resume")
+        assert outcome.code == 1
+        assert outcome.last_line() == (
+            f"{copy / 'checkpoints'}: none of the checkpoints can be read; start again with --overwrite"
+        )
+        assert outcome.out.count("cannot be read") == 3
+        assert contents(copy) == before

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import plainformer
 from plainformer.cli import translate as module
 
 SENTENCES = ["the dog sees a book", "a cat likes the sea", "the man wants an apple and the house", "a child", "bird"]
@@ -20,7 +21,7 @@ def answers(cli, trained):
     """The translation of each of SENTENCES, in one batch, from a file of plain lines."""
     text = "".join(line + "\n" for line in SENTENCES).encode()
     outcome = cli("translate", trained.folder, stdin=text)
-    assert (outcome.code, outcome.err) == (0, ""), outcome
+    assert outcome.code == 0, outcome
     lines = outcome.out.split("\n")
     assert lines.pop() == ""
     assert len(lines) == len(SENTENCES)
@@ -49,6 +50,18 @@ def test_a_file_and_arguments_give_what_standard_input_gives(cli, trained, answe
     assert cli("translate", trained.folder, "--file", file).out.split("\n")[:-1] == answers
     assert cli("translate", trained.folder, *SENTENCES).out.split("\n")[:-1] == answers
     assert cli("translate", trained.folder / "average", "-f", file).out.split("\n")[:-1] == answers
+
+
+def test_what_the_length_bound_cut_is_counted_and_named(cli, trained):
+    """The tiny model, left with little room, ends some sentences and not others."""
+    options = plainformer.load(trained.folder).translate_n_best(SENTENCES)
+    cut = [number for number, found in enumerate(options, 1) if not found[0].finished]
+    text = "".join(line + "\n" for line in SENTENCES).encode()
+    said = cli("translate", trained.folder, stdin=text).err
+    expected = (
+        f"{len(cut)} translations reached the length bound and end there (first: stdin:{cut[0]})\n" if cut else ""
+    )
+    assert said == expected
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])

@@ -3,6 +3,7 @@
 from itertools import chain
 
 import numpy as np
+import pytest
 from tiny_run import PAIRS, ROWS, SPECIAL, make_loader, same
 
 from plainformer.data.loader import Batch, PairLoader
@@ -10,11 +11,11 @@ from plainformer.data.loader import Batch, PairLoader
 NUMBERED = 5  # the smallest id of a pair; those below are the special tokens
 
 
-def numbered_loader(seed: int, *, buckets: int = 3) -> PairLoader:
+def numbered_loader(seed: int, *, buckets: int = 3, multiple: int = 1) -> PairLoader:
     """Pair i is of one token, id 5 + i, repeated."""
     lengths = np.random.default_rng(3).integers(1, 12, (2, 37))
     source, target = ([[NUMBERED + i] * n for i, n in enumerate(side)] for side in lengths.tolist())
-    return PairLoader(source, target, SPECIAL, batch_tokens=90, buckets=buckets, seed=seed)
+    return PairLoader(source, target, SPECIAL, batch_tokens=90, buckets=buckets, seed=seed, multiple=multiple)
 
 
 def pairs_of(batch: Batch) -> list[int]:
@@ -67,6 +68,16 @@ def test_a_batch_is_framed_as_the_decoder_needs_it() -> None:
     assert batch.target_out.tolist() == [[9, 5, 6, SPECIAL.target_eos], [SPECIAL.target_pad] * 4]
     assert batch.target_valid.tolist() == [[True] * 4, [False] * 4]
     assert loader.real_share() == 0.5
+
+
+@pytest.mark.parametrize("multiple", [2, 5, 16])
+def test_devices_and_microbatches_do_not_change_who_is_in_a_batch(multiple: int) -> None:
+    """A batch is filled up with empty rows to what they divide."""
+    plain, filled = numbered_loader(1), numbered_loader(1, multiple=multiple)
+    assert filled.batches_per_epoch == plain.batches_per_epoch
+    for step in range(1, plain.batches_per_epoch + 1):
+        assert pairs_of(filled.batch(step)) == pairs_of(plain.batch(step))
+        assert len(filled.batch(step).source) % multiple == 0
 
 
 def test_pairs_fill_three_batches_with_empty_rows_among_them() -> None:

@@ -113,6 +113,56 @@ def test_training_stops_at_a_step_that_is_not_finite_and_names_it(toy: ToyRun, p
         checkpoints.close()
 
 
+def test_a_run_that_had_given_up_does_not_go_on(toy: ToyRun, tmp_path: Path) -> None:
+    """Stopped after its patience was out and before it could say so, and resumed."""
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=5, say=print)
+    log = Log(tmp_path, steps=8, start=2, tensorboard=False)
+    around = Surroundings(
+        batches=lambda first: pytest.fail("a batch was asked for"),
+        step=toy.step,
+        schedule=constant(peak=0.1),
+        checkpoints=checkpoints,
+        log=log,
+    )
+    state, settings = toy.state(), LoopSettings(steps=8, patience=2)
+    try:
+        after, reason = train(state, Progress(best=1.0, best_step=2, stale=2), settings, around)
+        assert reason == "patience"
+        assert after is state
+    finally:
+        log.close()
+        checkpoints.close()
+
+
+def test_patience_ends_a_run_that_gets_no_better(toy: ToyRun, tmp_path: Path) -> None:
+    """Dev figures 3, 2, 2, 2: the second of those that are no better is the last."""
+    figures = iter([3.0, 2.0, 2.0, 2.0])
+
+    def evaluate(model: eqx.Module) -> LossSums:
+        figure = jnp.full((), next(figures))
+        return LossSums(figure, figure, jnp.zeros(()), jnp.ones(()))
+
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=5, say=print)
+    log, progress = Log(tmp_path, steps=99, start=0, tensorboard=False), Progress()
+    around = Surroundings(
+        batches=lambda first: (toy_batch() for _ in range(first, 100)),
+        step=toy.step,
+        schedule=constant(peak=0.1),
+        checkpoints=checkpoints,
+        log=log,
+        evaluate=evaluate,
+    )
+    try:
+        settings = LoopSettings(steps=99, log_every=100, evaluate_every=3, save_every=50, patience=2)
+        state, reason = train(toy.state(), progress, settings, around)
+        assert (int(state.step), reason) == (12, "patience")
+        assert (progress.best, progress.best_step, progress.stale) == (2.0, 6, 2)
+        assert checkpoints.steps() == [12]
+    finally:
+        log.close()
+        checkpoints.close()
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Interruptions
 # ---------------------------------------------------------------------------------------------------------------------

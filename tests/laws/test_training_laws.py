@@ -174,6 +174,35 @@ def test_the_scheduled_rate_is_applied_from_step_one() -> None:
         assert float(update) == pytest.approx(-expected, rel=1e-5)  # pyright: ignore[reportArgumentType]
 
 
+def test_muon_makes_the_updates_of_layers_orthogonal_and_leaves_the_rest_to_adam() -> None:
+    """By hand: the first direction is U Vᵀ of the gradient, times 0.2 √max(rows, columns); Adam's is the sign.
+
+    Optax's five iterations bring singular values between 0.7 and 1.2, not to 1.
+    """
+    muon, adam = (make_optimizer(constant(peak=0.5), name=name, eps=0.0) for name in ("muon", "adam"))
+    shapes = {"table": (9, 4), "layers": [{"inner": (4, 8), "outer": (8, 4), "bias": (8,)}, {"inner": (4, 8)}]}
+    leaves, structure = jax.tree.flatten(shapes, is_leaf=lambda x: isinstance(x, tuple))
+    keys = jax.random.split(jax.random.key(5), len(leaves))
+    gradient = structure.unflatten([jax.random.normal(key, shape) for key, shape in zip(keys, leaves, strict=True)])
+    weights = jax.tree.map(jnp.zeros_like, gradient)
+    update: Any
+    by_adam: Any
+    with jax.numpy_dtype_promotion("standard"):
+        update, state = muon.update(gradient, muon.init(weights), weights)
+        by_adam, _ = adam.update(gradient, adam.init(weights), weights)
+        again, _ = muon.update(gradient, state, weights)
+
+    for name, layer in [("inner", 0), ("outer", 0), ("inner", 1)]:
+        u, _, vt = np.linalg.svd(np.asarray(gradient["layers"][layer][name]), full_matrices=False)
+        left, sizes, right = np.linalg.svd(-np.asarray(update["layers"][layer][name]), full_matrices=False)
+        assert np.all((sizes > 0.6 * 0.5 * 0.2 * 8**0.5) & (sizes < 1.3 * 0.5 * 0.2 * 8**0.5))
+        # Each direction goes where the gradient's polar factor takes it: none is lost or turned round.
+        np.testing.assert_allclose(np.einsum("ij,ij->j", u @ vt @ right.T, left), 1.0, atol=1e-3)
+    np.testing.assert_allclose(update["table"], by_adam["table"])
+    np.testing.assert_allclose(update["layers"][0]["bias"], by_adam["layers"][0]["bias"])
+    assert jax.tree.structure(again) == jax.tree.structure(weights)
+
+
 def test_weight_decay_is_on_matrices_alone() -> None:
     optimizer = make_optimizer(constant(peak=0.5), weight_decay=0.1)
     weights = {"matrix": jnp.full((2, 3), 4.0), "bias": jnp.full(5, 4.0)}

@@ -75,9 +75,10 @@ pad_vocab_to = 8
 [loss]
 label_smoothing = 0.05
 [optimizer]
-name = "adamw"
+name = "muon"
 betas = [0.8, 0.95]
 eps = 1e-7
+momentum = 0.9
 weight_decay = 0.01
 clip = 1.5
 [schedule]
@@ -110,7 +111,6 @@ max_margin = 11
 n_best = 3
 no_repeat_ngram = 2
 repetition_penalty = 1.1
-batch_size = 47
 [evaluate]
 tokenize = "intl"
 lowercase = true
@@ -264,6 +264,7 @@ def test_a_bad_key_or_value_is_one_line_with_its_place(extra: str, said: str) ->
         (["tokenizer.joint=false"], "cannot share one table (model.tie = 'three-way')"),
         (["model.position=learned", "model.max_len=128"], "128 learned positions cannot hold data.max_tokens = 128"),
         (["optimizer.weight_decay=0.1"], "adam does not decay weights"),
+        (["optimizer.momentum=0.9"], "adam has no momentum to set"),
         (["schedule.peak=0.1"], "noam has no peak"),
         (["schedule.warmup=0"], "noam divides by its warmup"),
         (["schedule.name=constant"], "constant needs the rate that it rises to"),

@@ -8,6 +8,7 @@ import typer
 from plainformer.cli.progress import show_translated
 from plainformer.cli.train import Set, moved_to
 from plainformer.errors import InputError
+from plainformer.toml import inline
 
 
 def evaluate(
@@ -28,18 +29,22 @@ def evaluate(
 
     keep_freed_memory()
     keep_compiled_programs()
+    from plainformer.decode.translator import one_line
     from plainformer.runs.evaluation import evaluate_run
 
     changes = [*(set or []), *moved_to(data)]
-    for key, value in (("data.source", source), ("data.target", target)):
-        changes += [f"{key}={value}"] if value else []
-    for key, value in (("data.test", pairs), ("evaluate.tokenize", tokenize), ("decode.beam_size", beam)):
-        changes += [f"{key}={value}"] if value is not None else []
-    if lowercase is not None:
-        changes.append(f"evaluate.lowercase={str(lowercase).lower()}")
+    flags = {
+        "data.source": source,
+        "data.target": target,
+        "data.test": pairs,
+        "decode.beam_size": beam,
+        "evaluate.tokenize": tokenize,
+        "evaluate.lowercase": lowercase,
+    }
+    changes += [f"{key}={inline(value)}" for key, value in flags.items() if value is not None]
     if not model.exists():
         raise InputError("there is no such run or model", where=str(model))
     report, translations = evaluate_run(model, changes, report_file=json, progress=show_translated)
     if output is not None:
-        output.write_text("".join(line + "\n" for line in translations), encoding="utf-8")
+        output.write_text("".join(one_line(text) + "\n" for text in translations), encoding="utf-8")
     typer.echo(str(report))

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -10,6 +11,8 @@ from typer.core import TyperGroup
 from plainformer import __version__
 from plainformer.cli import data, demo, evaluate, info, train, translate
 from plainformer.errors import PlainformerError
+
+NO_MEMORY = "there is not enough memory; lower data.batch_tokens or the model's size"
 
 
 class Verbs(TyperGroup):
@@ -58,6 +61,9 @@ def _options(
 
 def main() -> None:
     """Run the command line; bad input and failures at work end in one line on stderr and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # text is UTF-8 here, whatever the locale
+            stream.reconfigure(encoding="utf-8")
     debug = "--debug" in sys.argv[1:]
     # Anywhere on the line: it is no verb's option.
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
@@ -70,11 +76,18 @@ def main() -> None:
     except MemoryError:
         if debug:
             raise
-        _end("there is not enough memory; lower data.batch_tokens or the model's size", 1)
+        _end(NO_MEMORY, 1)
     except OSError as failure:
         if debug:
             raise
         _end(f"{failure.filename or 'the system'}: {failure.strerror or failure}", 1)
+    except Exception as unforeseen:
+        if debug:
+            raise
+        if "RESOURCE_EXHAUSTED" in str(unforeseen):  # as the runtime of a device says it
+            _end(NO_MEMORY, 1)
+        first = (str(unforeseen).strip().splitlines() or [""])[0][:200]
+        _end(f"an error in plainformer itself: {type(unforeseen).__name__}: {first}; --debug shows where", 1)
 
 
 def _end(message: str, code: int) -> NoReturn:

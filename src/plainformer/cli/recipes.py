@@ -12,7 +12,7 @@ def find_recipe(name: str) -> Path:
         InputError: there is neither.
     """
     path = Path(name)
-    if path.suffix == ".toml" or path.exists():
+    if path.suffix == ".toml" or path.is_file():
         return path  # a missing file is explained where it is opened
     package = Path(__file__).resolve().parents[1]
     # Installed, they are inside the package; in a checkout, beside `src`.

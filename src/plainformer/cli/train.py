@@ -8,6 +8,7 @@ import typer
 
 from plainformer.cli.progress import show_translated
 from plainformer.errors import InputError
+from plainformer.toml import inline
 
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
 
@@ -50,4 +51,4 @@ def train(
 
 def moved_to(folder: str | None) -> list[str]:
     """What `--data FOLDER` changes in a recipe: its text is there, and not built in."""
-    return [f"data.folder={folder}", "data.embedded="] if folder else []
+    return [f"data.folder={inline(folder)}", "data.embedded="] if folder is not None else []

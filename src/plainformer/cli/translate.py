@@ -32,9 +32,9 @@ def translate(
     """
     if text and file:
         raise InputError("sentences and --file are both given", fix="give one of them")
-    if file is not None and not file.is_file():
+    if file is not None and (not file.exists() or file.is_dir()):
         raise InputError("there is no such file", where=str(file))
-    from plainformer.decode.translator import load
+    from plainformer.decode.translator import load, one_line
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
     keep_freed_memory()
@@ -46,15 +46,19 @@ def translate(
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
     with file.open("rb") if file else sys.stdin.buffer as stream:
         lines = _arguments(text) if text else _ready_lines(cast(BufferedIOBase, stream), str(file or "stdin"), batch)
+        cut: list[str] = []
         for where, chunk in lines:
             translator.check_lengths(chunk, where, max_source_tokens)
-            for options in translator.translate_n_best(chunk, **changes):
+            for place, options in zip(where, translator.translate_n_best(chunk, **changes), strict=True):
                 if n_best:
-                    scored = [(option.score, _one_line(option.text)) for option in options] or [(0.0, "")] * n_best
+                    scored = [(option.score, one_line(option.text)) for option in options] or [(0.0, "")] * n_best
                     sys.stdout.writelines(f"{score:.4f}\t{text}\n" for score, text in scored)
                 else:
-                    sys.stdout.write((_one_line(options[0].text) if options else "") + "\n")
+                    sys.stdout.write((one_line(options[0].text) if options else "") + "\n")
+                cut += [place] if options and not options[0].finished else []
             sys.stdout.flush()
+    if cut:
+        typer.echo(f"{len(cut):,} translations reached the length bound and end there (first: {cut[0]})", err=True)
 
 
 def _arguments(texts: list[str]) -> Iterator[tuple[list[str], list[str]]]:
@@ -99,7 +103,3 @@ def _decoded(line: bytes, where: str) -> str:
     if "\0" in text:
         raise InputError("the line has a NUL: this is not text", where=where, fix="give UTF-8 text, a sentence a line")
     return text.removeprefix("\ufeff") if where.endswith(":1") else text
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")

@@ -19,21 +19,19 @@ class Bucket:
     target: int
 
 
-def choose_buckets(
-    source: Lengths, target: Lengths, *, batch_tokens: int, most: int, multiple: int = 1
-) -> list[Bucket]:
+def choose_buckets(source: Lengths, target: Lengths, *, batch_tokens: int, most: int) -> list[Bucket]:
     """The at most `most` shapes that lose the least to padding on these lengths, shortest first.
 
     A pair belongs by the longer of its sides. The edges are optimal (dynamic programming over the lengths that occur);
-    each shape gets as many rows as `batch_tokens` tokens of the longer side allow, rounded down to `multiple`, and to
-    `LANES` times that where there are as many.
+    each shape gets as many rows as `batch_tokens` tokens of the longer side allow, rounded down to a multiple of
+    `LANES` where there are as many.
     """
     longest = np.maximum(source, target)
     edges = _optimal_edges(longest, most)
     buckets = []
     for below, edge in zip([0, *edges[:-1]], edges, strict=True):
         members = (longest > below) & (longest <= edge)
-        unit = multiple * LANES if batch_tokens // edge >= multiple * LANES else multiple
+        unit = LANES if batch_tokens // edge >= LANES else 1
         rows = max(batch_tokens // edge // unit, 1) * unit
         buckets.append(Bucket(rows, int(source[members].max()), int(target[members].max())))
     return buckets

@@ -72,7 +72,8 @@ class PairLoader:
             source, target: ids without bos and eos.
             batch_tokens: most tokens of the longer side in a batch, padding included.
             buckets: most batch shapes.
-            multiple: rows of every batch are a multiple of this (devices times microbatches).
+            multiple: rows of every batch are filled up to a multiple of this (devices times microbatches). Which pairs
+                are in a batch does not depend on it.
 
         Raises:
             InputError: there are no pairs.
@@ -80,10 +81,9 @@ class PairLoader:
         if not len(source):
             raise InputError("there are no sentence pairs to make batches of")
         self._source, self._target, self._special, self._seed = Ragged(source), Ragged(target), special, seed
+        self._multiple = multiple
         source_lengths, target_lengths = self._source.lengths + 1, self._target.lengths + 1
-        self.buckets = choose_buckets(
-            source_lengths, target_lengths, batch_tokens=batch_tokens, most=buckets, multiple=multiple
-        )
+        self.buckets = choose_buckets(source_lengths, target_lengths, batch_tokens=batch_tokens, most=buckets)
         of_pair = assign(self.buckets, source_lengths, target_lengths)
         self._members = [np.flatnonzero(of_pair == index) for index in range(len(self.buckets))]
         self.batches_per_epoch = sum(
@@ -117,10 +117,14 @@ class PairLoader:
     def real_share(self) -> float:
         """The share of target positions in an epoch's batches that hold a real token."""
         places = sum(
-            -(-len(members) // bucket.rows) * bucket.rows * bucket.target
+            -(-len(members) // bucket.rows) * self._rows(bucket) * bucket.target
             for members, bucket in zip(self._members, self.buckets, strict=True)
         )
         return float((self._target.lengths + 1).sum() / places)
+
+    def _rows(self, bucket: Bucket) -> int:
+        """Rows of a batch, those that only fill it up included."""
+        return -(-bucket.rows // self._multiple) * self._multiple
 
     def _plan(self, epoch: int) -> list[tuple[Bucket, NDArray[np.int64]]]:
         random = np.random.Generator(np.random.Philox(np.random.SeedSequence([self._seed, epoch])))
@@ -131,12 +135,11 @@ class PairLoader:
         return [plan[index] for index in random.permutation(len(plan))]
 
     def _fill(self, bucket: Bucket, members: NDArray[np.int64]) -> Batch:
-        special = self._special
-        source = np.full((bucket.rows, bucket.source), special.source_pad, np.int32)
-        target_in = np.full((bucket.rows, bucket.target), special.target_pad, np.int32)
+        special, rows = self._special, self._rows(bucket)
+        source = np.full((rows, bucket.source), special.source_pad, np.int32)
+        target_in = np.full((rows, bucket.target), special.target_pad, np.int32)
         target_out = target_in.copy()
-        source_lengths = np.zeros(bucket.rows, np.int64)
-        target_lengths = np.zeros(bucket.rows, np.int64)
+        source_lengths, target_lengths = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
         for row, pair in enumerate(members):
             ids, said = self._source[pair], self._target[pair]
             source[row, : len(ids)], source[row, len(ids)] = ids, special.source_eos

@@ -148,7 +148,7 @@ def clean(
     kept, seen, dropped, first = _sorted_out(pairs, reasons, drop_duplicates)
     if not kept:
         counts = ", ".join(f"{number:,} {reason}" for reason, number in dropped.items() if number) or "there was none"
-        raise InputError(f"no pair is left to train on ({counts})", fix="check the text, max_tokens and max_ratio")
+        raise InputError(f"no pair is left ({counts})", fix="check the text and the limits on length")
     sources, targets = [source_ids[i] for i in kept], [target_ids[i] for i in kept]
     report = Report(
         read=len(pairs),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_type_hints
 
 import numpy as np
 
@@ -45,6 +45,13 @@ class GenerationSettings:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
+        for name, wanted in get_type_hints(type(self)).items():
+            value = getattr(self, name)
+            # JSON may write the float 1.0 as 1; True is an int only to Python.
+            if wanted in (int, float) and not (type(value) is wanted or (wanted, type(value)) == (float, int)):
+                raise InputError(
+                    f"{name} is {value!r} and must be of type {wanted.__name__}", where=f"generation.{name}"
+                )
         requirements = {
             "beam_size": (self.beam_size >= 1, "give at least 1"),
             "length_penalty": (self.length_penalty in PENALTIES, f"choose one of {', '.join(PENALTIES)}"),

@@ -1,11 +1,12 @@
 """Text in, text out: a loaded model with its tokenizers and its way of searching."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from plainformer.decode.batch import position_limit
 from plainformer.decode.generation import generate
 from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings
@@ -66,7 +67,14 @@ class Translator:
             raise InputError("translate takes a list of texts, and was given one text", fix="write translate([text])")
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         sources = self.source_tokenizer.encode_batch([texts[index] for index in wanted])
-        found = generate(self.model, sources, _changed(self.settings, changes), **self._special(), progress=progress)
+        found = generate(
+            self.model,
+            sources,
+            _changed(self.settings, changes),
+            **self._special(),
+            allowed=self._sayable(),
+            progress=progress,
+        )
         results: list[list[Translation]] = [[] for _ in texts]
         for index, hypotheses in zip(wanted, found, strict=True):
             rendered = self.target_tokenizer.decode_batch([list(hypothesis.ids) for hypothesis in hypotheses])
@@ -76,8 +84,8 @@ class Translator:
             ]
         return results
 
-    def stream(self, texts: Iterable[str], *, batch: int = 64, **changes: Any) -> Iterator[str]:
-        """Translations one by one as they are ready, reading at most `batch` texts ahead."""
+    def stream(self, texts: Iterable[str], *, batch: int = 1, **changes: Any) -> Iterator[str]:
+        """Translations one by one, `batch` texts being read and translated at once: more are faster, and come later."""
         remaining = iter(texts)
         while chunk := list(islice(remaining, batch)):
             yield from self.translate(chunk, **changes)
@@ -88,12 +96,14 @@ class Translator:
         return score_pairs(self.model, encode(list(sources)), render(list(targets)), **self._special())
 
     def check_lengths(self, texts: Sequence[str], where: Sequence[str], most: int) -> None:
-        """Refuse a text of more than `most` tokens: attention grows with the square of the length, and a model is
-        no good at lengths that it has never seen.
+        """Refuse a text of more than `most` tokens, or than the model has positions for: attention grows with the
+        square of the length, and a model is no good at lengths that it has never seen.
 
         Raises:
             InputError: naming the first such text by its place in `where`.
         """
+        limit = position_limit(self.model.config)
+        most = most if limit is None else min(most, limit - 1)  # the end of sentence takes one
         for place, ids in zip(where, self.source_tokenizer.encode_batch(list(texts)), strict=True):
             if len(ids) > most:
                 raise InputError(
@@ -102,6 +112,11 @@ class Translator:
                     fix="split it into sentences, or raise --max-source-tokens",
                 )
 
+    def _sayable(self) -> Collection[int] | None:
+        """All ids but the one for what the vocabulary lacks: it stands for no text, and would be dropped unseen."""
+        unknown = self.target_tokenizer.unk_id
+        return None if unknown is None else [id for id in range(self.model.config.target_vocab) if id != unknown]
+
     def _special(self) -> dict[str, Any]:
         return {
             "bos": self.target_tokenizer.bos_id,
@@ -109,6 +124,11 @@ class Translator:
             "pad": self.target_tokenizer.pad_id,
             "source_eos": self.source_tokenizer.eos_id,
         }
+
+
+def one_line(text: str) -> str:
+    """A translation on one line, whatever line ends the model wrote."""
+    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")
 
 
 def load(folder: str | Path) -> Translator:

@@ -110,7 +110,12 @@ def score_translations(
 
 def _bleu_metric(tokenize: str, lowercase: bool) -> Any:
     """sacreBLEU's corpus metric, with its tokenizer loaded."""
-    check_tokenizer(tokenize)
+    if tokenize not in TOKENIZERS:
+        near = get_close_matches(tokenize, TOKENIZERS, n=1)
+        suggestion = f"did you mean {near[0]}? " if near else ""
+        raise InputError(
+            f"there is no BLEU tokenizer {tokenize!r}", fix=f"{suggestion}the tokenizers are {', '.join(TOKENIZERS)}"
+        )
     from sacrebleu.metrics.bleu import BLEU
 
     try:
@@ -129,13 +134,8 @@ def _bleu_metric(tokenize: str, lowercase: bool) -> Any:
 
 
 def check_tokenizer(name: str) -> None:
-    """Raise InputError, listing the valid names, unless sacreBLEU's tokenizer `name` exists."""
-    if name not in TOKENIZERS:
-        near = get_close_matches(name, TOKENIZERS, n=1)
-        suggestion = f"did you mean {near[0]}? " if near else ""
-        raise InputError(
-            f"there is no BLEU tokenizer {name!r}", fix=f"{suggestion}the tokenizers are {', '.join(TOKENIZERS)}"
-        )
+    """Raise InputError unless sacreBLEU's tokenizer `name` exists and all that it needs is there."""
+    _bleu_metric(name, lowercase=False)
 
 
 def _warnings(hypotheses: Sequence[str]) -> list[str]:

@@ -22,7 +22,7 @@ from plainformer.nn.linear import Linear
 from plainformer.nn.mask import cache_mask, causal_mask, padding_mask
 from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
 from plainformer.nn.position import Learned, Position, Sinusoidal
-from plainformer.nn.precision import upcast
+from plainformer.nn.precision import multiply
 from plainformer.nn.residual import PostNorm, PreNorm, Residual
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Mask, MemoryMask, PRNGKeyArray, Valid
@@ -212,7 +212,7 @@ class Transformer(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        logits = upcast(hidden @ self.output_weight)
+        logits = multiply(hidden, self.output_weight)
         real = jnp.arange(logits.shape[-1]) < self.config.target_vocab
         return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -jnp.inf)
 

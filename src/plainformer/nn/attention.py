@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from plainformer.nn.cache import KeysValues
 from plainformer.nn.kernel import fast_attention
 from plainformer.nn.linear import Linear
-from plainformer.nn.precision import upcast
+from plainformer.nn.precision import at_least_float32
 from plainformer.nn.softmax import masked_softmax
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Mask, PRNGKeyArray
@@ -26,8 +26,8 @@ def attention(
     A query with nothing to attend to (its mask row all False) gives zeros. `kernel.fast_attention` is the same
     function without the weights, written for speed; a law holds the two equal.
     """
-    scores = jnp.einsum("bhqd,bhkd->bhqk", query, key) / math.sqrt(query.shape[-1])
-    weights = masked_softmax(upcast(scores), mask)
+    products = jnp.einsum("bhqd,bhkd->bhqk", query, key, preferred_element_type=at_least_float32(query))
+    weights = masked_softmax(products / math.sqrt(query.shape[-1]), mask)
     return jnp.einsum("bhqk,bhkd->bhqd", weights.astype(value.dtype), value), weights
 
 

@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from plainformer.nn.precision import upcast
+from plainformer.nn.precision import at_least_float32, upcast
 from plainformer.nn.softmax import masked_softmax
 from plainformer.shapes import Array, Float, Mask
 
@@ -23,8 +23,9 @@ def fast_attention(query: Query, key: Key, value: Value, mask: Mask | None = Non
 
 def _forward(query: Query, key: Key, value: Value, mask: Mask | None):
     # The scale goes to the smaller operand: queries have d_k columns, scores one per key.
-    scores = jnp.einsum("bhqd,bhkd->bhqk", query * (1.0 / math.sqrt(query.shape[-1])), key)
-    weights = masked_softmax(upcast(scores), mask).astype(value.dtype)
+    query_part, precise = query * (1.0 / math.sqrt(query.shape[-1])), at_least_float32(query)
+    scores = jnp.einsum("bhqd,bhkd->bhqk", query_part, key, preferred_element_type=precise)
+    weights = masked_softmax(scores, mask).astype(value.dtype)
     output = jnp.einsum("bhqk,bhkd->bhqd", weights, value)
     return output, (query, key, value, weights, output)
 

@@ -16,10 +16,10 @@ from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recip
 from plainformer.runs.text import Say, Text, Tokenizers, learn_tokenizers
 
 # What a run writes besides its recipe, and so what --overwrite takes away. The checkpoints go first: what they were
-# trained on must not be forgotten while they are there.
+# trained on must not be forgotten while they are there. Then `data.json`, which says that the others are there.
 RUN_FILES = (
-    *("checkpoints", "best", "last", "average", "tensorboard", "metrics.jsonl", "evaluation.json"),
-    *("tokenizer.json", "tokenizer_config.json", "target_tokenizer.json", "target_tokenizer_config.json", "data.json"),
+    *("checkpoints", "data.json", "best", "last", "average", "tensorboard", "metrics.jsonl", "evaluation.json"),
+    *("tokenizer.json", "tokenizer_config.json", "target_tokenizer.json", "target_tokenizer_config.json"),
 )
 
 
@@ -54,12 +54,17 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
     return False
 
 
-def begin_run(recipe: Recipe, folder: Path, text: Text, tokenizers: Tokenizers) -> None:
+def begin_run(recipe: Recipe, folder: Path, text: Text, tokenizers: Tokenizers, *, resume: bool = False) -> None:
     """Clear the folder of an older run, and leave in it what a run begins with.
+
+    A run that is resumed has all that; only its recipe is written again, since some keys may change.
 
     Raises:
         WorkError: the disk refused.
     """
+    if resume:
+        save_recipe(_kept(recipe), folder / "recipe.toml")
+        return
     try:
         for name in RUN_FILES:
             path = folder / name
@@ -69,7 +74,7 @@ def begin_run(recipe: Recipe, folder: Path, text: Text, tokenizers: Tokenizers) 
                 path.unlink(missing_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         # First, since its being there says that this is a run's folder.
-        save_recipe(recipe, folder / "recipe.toml")
+        save_recipe(_kept(recipe), folder / "recipe.toml")
         tokenizers.save(folder)
         # Last, since its being there says that the others are.
         partial = folder / "data.json.partial"
@@ -88,11 +93,24 @@ def new_tokenizers(recipe: Recipe, text: Text, say: Say) -> Tokenizers:
     return tokenizers
 
 
+def _kept(recipe: Recipe) -> Recipe:
+    """The recipe as the run keeps it: its data is found from any working directory."""
+    folder = str(recipe.data.path) if recipe.data.path else None
+    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"folder": folder})})
+
+
 def old_tokenizers(text: Text, folder: Path) -> Tokenizers:
     """The tokenizers that the run in `folder` began with. Raises InputError where they or the text changed."""
     tokenizers = Tokenizers.load(folder)
-    _check_unchanged(json.loads((folder / "data.json").read_text()), text, tokenizers, folder)
+    _check_unchanged(_read_facts(folder / "data.json"), text, tokenizers, folder)
     return tokenizers
+
+
+def _read_facts(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as damage:
+        raise InputError("the file cannot be read", where=str(path), fix="start again with --overwrite") from damage
 
 
 def _facts(text: Text, tokenizers: Tokenizers) -> dict[str, Any]:
@@ -126,4 +144,4 @@ def keep_model(model: eqx.Module, folder: Path, recipe: Recipe, tokenizers: Toke
 
 
 def generation_of(recipe: Recipe) -> dict[str, Any]:
-    return recipe.decode.model_dump(exclude={"batch_size"})
+    return recipe.decode.model_dump()

@@ -9,14 +9,16 @@ import jax
 import optax
 
 from plainformer.data import Pairs
+from plainformer.data.loader import PairLoader
 from plainformer.decode.settings import GenerationSettings
 from plainformer.decode.translator import Translator
-from plainformer.evaluate.bleu import score_translations
+from plainformer.evaluate.bleu import check_tokenizer, score_translations
+from plainformer.extras import require
 from plainformer.models.transformer import Transformer, count_parameters
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import Recipe
 from plainformer.runs.folder import begin_run, check_folder, generation_of, keep_model, new_tokenizers, old_tokenizers
-from plainformer.runs.text import Say, Tokenizers, encode, make_loader, read_text, say_shapes
+from plainformer.runs.text import Say, Text, Tokenizers, encode, make_loader, read_text, say_shapes
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
@@ -42,11 +44,9 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
     resume = check_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
     text = read_text(recipe)
     tokenizers = old_tokenizers(text, folder) if resume else new_tokenizers(recipe, text, say)
-    cleaned, dev = encode(recipe, text, tokenizers, say)
     mesh = data_mesh(recipe.train.mesh)
-    loader = make_loader(recipe, cleaned, tokenizers, multiple=mesh.size * recipe.train.accumulate)
-    dev_loader = make_loader(recipe, dev, tokenizers, multiple=mesh.size)
-    say_shapes(loader, say)
+    _check_needs(recipe)
+    loader, dev_loader, dev = _loaders(recipe, text, tokenizers, mesh.size, say)
 
     # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
     init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
@@ -57,8 +57,8 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
     optimizer = optimizer_of(recipe, schedule)
     state, progress = replicate(initial_state(model, optimizer), mesh), Progress()
 
-    if not resume:  # only now: input that will not do leaves the disk as it was, and an older run where it is
-        begin_run(recipe, folder, text, tokenizers)
+    # Only now: input that will not do leaves the disk as it was, and an older run where it is.
+    begin_run(recipe, folder, text, tokenizers, resume=resume)
     keep, every = recipe.train.keep_last, recipe.train.save_every
     checkpoints = Checkpoints(folder / "checkpoints", keep=keep, every=every, say=say)
     if resume and (restored := checkpoints.restore(state)):
@@ -77,7 +77,7 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
         checkpoints=checkpoints,
         log=log,
         evaluate=lambda model: evaluate(model, dev_batches),
-        translate=_dev_bleu(recipe, text.dev, tokenizers) if recipe.train.bleu_every else None,
+        translate=_dev_bleu(recipe, dev, tokenizers) if recipe.train.bleu_every else None,
         keep_best=lambda model: keep_model(model, folder / "best", recipe, tokenizers),
     )
     try:
@@ -88,6 +88,16 @@ def run_recipe(recipe: Recipe, folder: Path, *, resume: bool = False, overwrite:
         log.close()
     checkpoints.close()
     return reason
+
+
+def _loaders(
+    recipe: Recipe, text: Text, tokenizers: Tokenizers, devices: int, say: Say
+) -> tuple[PairLoader, PairLoader, Pairs]:
+    """Batches to train on, batches to watch, and the pairs of the latter. The ids are kept by the loaders alone."""
+    train_set, dev_set = encode(recipe, text, tokenizers, say)
+    loader = make_loader(recipe, train_set, tokenizers, multiple=devices * recipe.train.accumulate)
+    say_shapes(loader, say)
+    return loader, make_loader(recipe, dev_set, tokenizers, multiple=devices), dev_set.pairs
 
 
 def _finish(
@@ -106,6 +116,14 @@ def _finish(
     if around.evaluate is not None:
         sums = jax.device_get(around.evaluate(mean))
         say(f"average of the last {len(kept)} checkpoints: dev nll {float(sums.nll / sums.tokens):.4f}")
+
+
+def _check_needs(recipe: Recipe) -> None:
+    """Raise InputError now where something would be missing only at the end of the training."""
+    if recipe.train.tensorboard:
+        require("tensorboardX", extra="tensorboard")
+    if recipe.data.test or recipe.train.bleu_every:
+        check_tokenizer(recipe.evaluate.tokenize)
 
 
 def schedule_of(recipe: Recipe, d_model: int) -> Schedule:

@@ -101,24 +101,28 @@ def encode(recipe: Recipe, text: Text, tokenizers: Tokenizers, say: Say) -> tupl
     """Training and dev ids, with the report on what was kept and what was not."""
     held_out = {"dev": text.dev} | ({"test": text.test} if text.test else {})
 
-    def ids_of(pairs: Pairs, **options: Any) -> Cleaned:
-        return clean(
-            pairs,
-            source_ids=tokenizers.source.encode_batch(pairs.source),
-            target_ids=tokenizers.target.encode_batch(pairs.target),
-            max_tokens=recipe.data.max_tokens,
-            source_unk_id=tokenizers.source.unk_id,
-            target_unk_id=tokenizers.target.unk_id,
-            **options,
-        )
+    def ids_of(name: str, pairs: Pairs, **options: Any) -> Cleaned:
+        try:
+            return clean(
+                pairs,
+                source_ids=tokenizers.source.encode_batch(pairs.source),
+                target_ids=tokenizers.target.encode_batch(pairs.target),
+                max_tokens=recipe.data.max_tokens,
+                source_unk_id=tokenizers.source.unk_id,
+                target_unk_id=tokenizers.target.unk_id,
+                **options,
+            )
+        except InputError as error:
+            raise InputError(error.what, where=error.where or name, fix=error.fix) from error
 
     train_set = ids_of(
+        recipe.data.train,
         text.train,
         max_ratio=recipe.data.max_ratio,
         drop_duplicates=recipe.data.drop_duplicates,
         held_out=held_out,
     )
-    dev_set = ids_of(text.dev)
+    dev_set = ids_of(recipe.data.dev, text.dev)
     for name, part in (("train", train_set), ("dev", dev_set)):
         for line in part.report.lines():
             say(f"{name}: {line}")

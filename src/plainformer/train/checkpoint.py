@@ -6,7 +6,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import numpy as np
 import orbax.checkpoint as ocp
 
 from plainformer.errors import WorkError
@@ -84,7 +86,8 @@ class Checkpoints:
             return
         arrays = _named(state)
         self._guarded(lambda: self._check_room(arrays))
-        arguments = ocp.args.Composite(state=ocp.args.StandardSave(arrays), notes=ocp.args.JsonSave(notes))
+        beside = {"notes": notes, "checksum": _checksum(arrays)}
+        arguments = ocp.args.Composite(state=ocp.args.StandardSave(arrays), beside=ocp.args.JsonSave(beside))
         self._guarded(lambda: self._manager.save(step, args=arguments))
 
     def wait(self) -> None:
@@ -98,21 +101,27 @@ class Checkpoints:
     def restore(self, like: TrainState) -> Restored | None:
         """The newest checkpoint that can be read, in the shape and on the devices of `like`; None if there is none.
 
-        One that cannot be read is reported and put aside as `STEP.unreadable`, so that its step can be saved again.
+        One that cannot be read is reported and, where an older one can, put aside as `STEP.unreadable`, so that its
+        step can be saved again.
 
         Raises:
-            WorkError: there are checkpoints, and none can be read.
+            WorkError: there are checkpoints, and none can be read. They are left as they are: the reason may pass.
         """
-        steps = self.steps()
-        for step in reversed(steps):
+        broken: list[Path] = []
+        for step in reversed(self.steps()):
+            path = self._folder / str(step)
             try:
-                return self._read(step, like)
-            except Exception as broken:  # whatever Orbax or TensorStore raises on damage
-                path = self._folder / str(step)
-                self._say(f"checkpoint {path} cannot be read ({_reason(broken)}); falling back to the one before")
+                found = self._read(step, like)
+            except Exception as failure:  # whatever Orbax or TensorStore raises on damage
+                self._say(f"checkpoint {path} cannot be read ({_reason(failure)}); falling back to the one before")
+                broken.append(path)
+                continue
+            for path in broken:
                 path.rename(_free_name(path))
+            if broken:
                 self._manager.reload()
-        if steps:
+            return found
+        if broken:
             raise WorkError(
                 "none of the checkpoints can be read", where=str(self._folder), fix="start again with --overwrite"
             )
@@ -141,12 +150,14 @@ class Checkpoints:
     def _read(self, step: int, like: TrainState) -> Restored:
         arguments = ocp.args.Composite(
             state=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, _named(like))),
-            notes=ocp.args.JsonRestore(),
+            beside=ocp.args.JsonRestore(),
         )
         read: Any = self._manager.restore(step, args=arguments)
+        if _checksum(read.state) != read.beside["checksum"]:
+            raise ValueError("its arrays are not those that were saved")
         leaves, structure = jax.tree.flatten(eqx.filter(like, eqx.is_array))
         arrays = jax.tree.unflatten(structure, [read.state[name] for name, _ in zip(_named(like), leaves, strict=True)])
-        return Restored(eqx.combine(arrays, eqx.filter(like, eqx.is_array, inverse=True)), read.notes)
+        return Restored(eqx.combine(arrays, eqx.filter(like, eqx.is_array, inverse=True)), read.beside["notes"])
 
     def _check_room(self, arrays: dict[str, jax.Array]) -> None:
         """A disk that is too full is found before a checkpoint is begun, not in its middle."""
@@ -168,6 +179,14 @@ def _named(state: TrainState) -> dict[str, jax.Array]:
     """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested."""
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(state, eqx.is_array))
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def _checksum(arrays: Mapping[str, jax.Array]) -> int:
+    """CRC-32 of all arrays in the order of their names: Orbax checks its index, but not what the arrays hold."""
+    total = 0
+    for name in sorted(arrays):
+        total = zlib.crc32(np.asarray(arrays[name]).tobytes(), total)
+    return total
 
 
 def _free_name(path: Path) -> Path:

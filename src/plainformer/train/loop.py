@@ -86,6 +86,8 @@ def train(
     Raises:
         WorkError: a loss or gradient is not finite, or a checkpoint cannot be written.
     """
+    if _gave_up(progress, settings):  # and was interrupted before it could say so
+        return state, "patience"
     reason = "done"
     clock = time.monotonic()
     with _interruption() as interrupted:
@@ -104,7 +106,7 @@ def train(
                 began = time.monotonic()
                 _evaluate(state, step, progress, settings, around)
                 clock += time.monotonic() - began
-                if settings.patience and progress.stale >= settings.patience:
+                if _gave_up(progress, settings):
                     reason = "patience"
 
             # 4. save, and leave if asked to
@@ -117,6 +119,10 @@ def train(
                 break
     around.checkpoints.wait()
     return state, reason
+
+
+def _gave_up(progress: Progress, settings: LoopSettings) -> bool:
+    return settings.patience > 0 and progress.stale >= settings.patience
 
 
 def _due(step: int, every: int, last: int | None = None) -> bool:

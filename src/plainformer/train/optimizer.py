@@ -62,22 +62,20 @@ def _muon(momentum: float) -> optax.GradientTransformation:
     one shape are made orthogonal together: 48 of them compile 13 times as fast as one by one, and run as fast.
     """
 
-    def batched(stacks: list[jax.Array]) -> list[optax.contrib.MuonDimensionNumbers]:
+    def batched(stacks: Any) -> Any:
         return [optax.contrib.MuonDimensionNumbers(reduction_axis=1, output_axis=2) for _ in stacks]
 
-    def to_adam_size(stacks: Any, _: Any) -> list[jax.Array]:
+    def to_adam_size(stacks: Any, _: Any) -> Any:
         return [stack * (0.2 * math.sqrt(max(stack.shape[1:]))) for stack in stacks]
 
     inner = optax.chain(
         optax.contrib.scale_by_muon(beta=momentum, weight_dimension_numbers=batched), optax.stateless(to_adam_size)
     )
 
-    def init(parameters: optax.Params) -> optax.OptState:
-        return inner.init(_stack(jax.tree.leaves(parameters)))
+    def init(params: optax.Params) -> optax.OptState:
+        return inner.init(_stack(jax.tree.leaves(params)))
 
-    def update(
-        updates: optax.Updates, state: optax.OptState, parameters: optax.Params | None = None
-    ) -> tuple[optax.Updates, optax.OptState]:
+    def update(updates: optax.Updates, state: optax.OptState, params: optax.Params | None = None) -> Any:
         leaves, structure = jax.tree.flatten(updates)
         stacks, state = inner.update(_stack(leaves), state)
         return jax.tree.unflatten(structure, _unstack(stacks, leaves)), state

@@ -32,7 +32,8 @@ class Objective(Protocol):
 class StepSettings:
     """How a step computes.
 
-    accumulate: microbatches of a batch, computed one after the other; the result is that of the whole batch.
+    accumulate: microbatches of a batch, computed one after the other; the result is that of the whole batch (with
+        dropout, each has masks of its own).
     compute_dtype: dtype of activations and of the weights that meet them; parameters stay float32.
     """
 
@@ -95,7 +96,8 @@ def _gradients(
             (_, sums), gradients = loss_of(model, micro, jax.random.fold_in(key, index))
             return jax.tree.map(jnp.add, carry, (sums, gradients)), None
 
-        pieces = jax.tree.map(lambda x: x.reshape(settings.accumulate, -1, *x.shape[1:]), batch)
+        # Strided rows, so that each device has rows of its own in every microbatch.
+        pieces = jax.tree.map(lambda x: x.reshape(-1, settings.accumulate, *x.shape[1:]).swapaxes(0, 1), batch)
         zeros = jax.tree.map(jnp.zeros_like, eqx.filter(model, eqx.is_inexact_array))
         (sums, gradients), _ = jax.lax.scan(visit, (no_loss(), zeros), (jnp.arange(settings.accumulate), pieces))
     # Dividing once, by the real tokens of the whole batch, makes microbatches, padding and sharding invisible.

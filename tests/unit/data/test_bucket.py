@@ -53,18 +53,16 @@ def test_a_pair_goes_to_the_first_bucket_that_holds_it() -> None:
     assert assign(buckets, source, target).tolist() == [0, 1, 1, 1, -1, -1]
 
 
-@pytest.mark.parametrize("multiple", [1, 3, 5])
 @pytest.mark.parametrize("batch_tokens", [1, 70, 700, 7000])
-def test_rows_keep_to_the_tokens_and_the_multiple(batch_tokens: int, multiple: int) -> None:
+def test_rows_keep_to_the_tokens_and_to_lanes(batch_tokens: int) -> None:
     random = np.random.default_rng(1)
     source, target = random.integers(1, 40, (2, 101))
-    buckets = choose_buckets(source, target, batch_tokens=batch_tokens, most=4, multiple=multiple)
+    buckets = choose_buckets(source, target, batch_tokens=batch_tokens, most=4)
     for bucket in buckets:
         longer = max(bucket.source, bucket.target)
-        assert bucket.rows % multiple == 0
-        # One multiple of rows is made even where the tokens do not reach for it.
-        assert bucket.rows * longer <= batch_tokens or bucket.rows == multiple
-        if batch_tokens >= multiple * LANES * longer:
-            assert bucket.rows % (multiple * LANES) == 0
-            assert (bucket.rows + multiple * LANES) * longer > batch_tokens
+        # One row is made even where the tokens do not reach for it.
+        assert bucket.rows * longer <= batch_tokens or bucket.rows == 1
+        if batch_tokens >= LANES * longer:
+            assert bucket.rows % LANES == 0
+            assert (bucket.rows + LANES) * longer > batch_tokens
     assert (assign(buckets, source, target) >= 0).all()

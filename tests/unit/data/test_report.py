@@ -119,8 +119,8 @@ def test_the_report_survives_json():
         (TEXT, ids(1), TARGET, {"max_tokens": 5}, "8 pairs with the ids of 1 sources and 8 targets"),
         (TEXT, SOURCE, TARGET, {"max_tokens": 0}, "must be at least 1"),
         (TEXT, SOURCE, TARGET, {"max_tokens": 5, "max_ratio": 0.5}, "must be at least 1"),
-        (TEXT, SOURCE, TARGET, {"max_tokens": 1}, "no pair is left to train on (2 empty, 6 too long)"),
-        (pairs(), [], [], {"max_tokens": 5}, "no pair is left to train on (there was none)"),
+        (TEXT, SOURCE, TARGET, {"max_tokens": 1}, "no pair is left (2 empty, 6 too long)"),
+        (pairs(), [], [], {"max_tokens": 5}, "no pair is left (there was none)"),
     ],
 )
 def test_limits_that_leave_nothing_are_refused(text, source, target, limits, said):
