@@ -162,3 +162,21 @@ class TranslationObjective(NamedTuple):
             smoothing=self.smoothing,
             vocab=model.config.target_vocab,
         )
+
+
+class LanguageObjective(NamedTuple):
+    """The loss of a language model on a batch of blocks: every token predicted from those before it."""
+
+    smoothing: float = 0.0
+
+    def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums:
+        """`model` is a `models.LanguageModel`, `batch` a `data.block.Blocks`; without a key, dropout is off."""
+        hidden = model.decode(batch.ids, key=key)
+        return fused_cross_entropy(
+            hidden.reshape(-1, hidden.shape[-1]),
+            model.output_weight,
+            batch.following.reshape(-1),
+            batch.valid.reshape(-1),
+            smoothing=self.smoothing,
+            vocab=model.config.vocab,
+        )

@@ -12,7 +12,7 @@
 | `vocab`   | rows of the embedding table, padding included                        |
 """
 
-from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray, UInt32
+from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, UInt32
 
 Ids = Int[Array, "batch seq"]
 Valid = Bool[Array, "batch seq"]
@@ -24,6 +24,6 @@ MemoryMask = Bool[Array, "#batch #heads #query #source"]
 Scalar = Float[Array, ""]
 
 __all__ = [
-    "Array", "Bool", "Float", "Hidden", "Ids", "Int", "Logits", "Mask", "MemoryMask", "PRNGKeyArray", "Scalar",
+    "Array", "Bool", "Float", "Hidden", "Ids", "Int", "Key", "Logits", "Mask", "MemoryMask", "PRNGKeyArray", "Scalar",
     "UInt32", "Valid",
 ]  # fmt: skip

@@ -1,6 +1,7 @@
-"""The laws of the model, each a function that raises AssertionError where its law is broken.
+"""The laws of the models, each a function that raises AssertionError where its law is broken.
 
-`test_model_laws` holds every variant to them; `test_deliberate_bugs` shows that they catch what they are there for.
+`test_model_laws` and `test_language_model_laws` hold every variant to them; `test_deliberate_bugs` shows that they
+catch what they are there for.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.folder import named_weights
-from plainformer.models import DecoderState, Transformer, TransformerConfig
+from plainformer.models import DecoderState, LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
 from plainformer.nn.position import Position
 
 BATCH, SOURCE, LONGER, TARGET, ROOM = 3, 7, 11, 5, 9
@@ -49,6 +50,15 @@ def make_sample() -> Sample:
     return Sample(jnp.asarray(source, jnp.int32), jnp.asarray(valid), jnp.asarray(target, jnp.int32))
 
 
+class Text(NamedTuple):
+    """What a language model reads: no token twice in a row."""
+
+    target: jax.Array  # (batch, target)
+
+    def alone(self, row: int) -> "Text":
+        return Text(self.target[row : row + 1])
+
+
 class Weighed(eqx.Module):
     """Positions times a number: at 0 there are none."""
 
@@ -62,61 +72,93 @@ class Weighed(eqx.Module):
 class Subject:
     """A model and its compiled verbs. Every subject compiles anew, and so follows what a test has patched.
 
-    Every parameter is random: scales at 1 and biases at 0 would let a mistake pass unseen. Compiling is what takes
-    long, so the laws share few programs, each of one shape.
+    Compiling is what takes long, so the laws share few programs, each of one shape.
     """
 
-    def __init__(self, config: TransformerConfig) -> None:
-        self.config, self.sample = config, make_sample()
+    model: Any
+    sample: Any  # a Sample or a Text
+    vocab: int  # real tokens that are predicted
+    target_table: str  # the name of the embedding that reads `sample.target`
+
+    def __init__(self, config: TransformerConfig | LanguageModelConfig) -> None:
         random = np.random.default_rng(5)
-
-        def draw(leaf: jax.ShapeDtypeStruct) -> jax.Array:
-            if leaf.ndim == 1:  # a bias or a norm's scale
-                return jnp.asarray(random.normal(0.5, 0.5, leaf.shape), leaf.dtype)
-            return jnp.asarray(random.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype)
-
-        self.model: Transformer = jax.tree.map(draw, skeleton(config))
+        self.model = draw_model(config, random)
         # What a test looks at: some mixture of logits, another one at each place and for each token.
-        self.mixture = random.normal(size=(BATCH, TARGET, config.target_vocab)).astype(np.float32)
+        self.mixture = random.normal(size=(BATCH, TARGET, self.vocab)).astype(np.float32)
 
-        def mixed(model: Transformer, sample: Sample, mixture: jax.Array) -> tuple[jax.Array, jax.Array]:
+        def mixed(model: Any, sample: Any, mixture: jax.Array) -> tuple[jax.Array, jax.Array]:
             logits = model(*sample)
-            return (logits[:, :, : config.target_vocab] * mixture).sum(), logits
-
-        def encode(model: Transformer, source: jax.Array, valid: jax.Array, amount: jax.Array) -> jax.Array:
-            weighed = eqx.tree_at(lambda m: m.position, model, Weighed(model.position, amount))
-            return weighed.encode(source, valid)
+            return (logits[:, :, : self.vocab] * mixture).sum(), logits
 
         self.forward = eqx.filter_jit(lambda model, sample: model(*sample))
-        self.encode = eqx.filter_jit(encode)
-        self.start = eqx.filter_jit(lambda model, memory, valid: model.start(memory, valid, ROOM))
-        self.step = eqx.filter_jit(lambda model, ids, state: model.step(ids, state))
         self._differentiate = eqx.filter_jit(eqx.filter_grad(mixed, has_aux=True))
 
-    def logits(self, sample: Sample) -> NDArray[np.float32]:
+    def logits(self, sample: Any) -> NDArray[np.float32]:
         """Of the real tokens: (batch, target, vocab)."""
-        return self.all_logits(sample)[:, :, : self.config.target_vocab]
+        return self.all_logits(sample)[:, :, : self.vocab]
 
-    def all_logits(self, sample: Sample, model: Transformer | None = None) -> NDArray[np.float32]:
+    def all_logits(self, sample: Any, model: Any = None) -> NDArray[np.float32]:
         """With those of the padding of the vocabulary; of another model of this shape, if one is given."""
         model = self.model if model is None else model
-        if len(sample.source) == 1:
+        if len(sample.target) == 1:
             return np.asarray(self.forward(model, sample))
         return np.asarray(self._differentiate(model, sample, jnp.asarray(self.mixture))[1])
 
-    def memory(self, source: jax.Array, valid: jax.Array, *, positions: float = 1.0) -> jax.Array:
-        return self.encode(self.model, source, valid, jnp.full((1, 1), positions))
-
-    def gradients(self, sample: Sample, mixture: NDArray[np.float32] | None = None) -> dict[str, NDArray[np.float32]]:
+    def gradients(self, sample: Any, mixture: NDArray[np.float32] | None = None) -> dict[str, NDArray[np.float32]]:
         """Of the mixture of logits, by the name of the parameter."""
         mixture = self.mixture if mixture is None else mixture
         found, _ = self._differentiate(self.model, sample, jnp.asarray(mixture))
         return {name: np.asarray(leaf) for name, leaf in named_weights(found).items()}
 
 
-def skeleton(config: TransformerConfig) -> Transformer:
+class TranslatorSubject(Subject):
+    """An encoder-decoder."""
+
+    def __init__(self, config: TransformerConfig) -> None:
+        self.config, self.sample, self.vocab = config, make_sample(), config.target_vocab
+        shared = config.tie in ("three-way", "source-target")
+        self.target_table = "source_embedding.table" if shared else "target_embedding.table"
+        super().__init__(config)
+
+        def encode(model: Transformer, source: jax.Array, valid: jax.Array, amount: jax.Array) -> jax.Array:
+            weighed = eqx.tree_at(lambda m: m.position, model, Weighed(model.position, amount))
+            return weighed.encode(source, valid)
+
+        self.encode = eqx.filter_jit(encode)
+        self.start = eqx.filter_jit(lambda model, memory, valid: model.start(memory, valid, ROOM))
+        self.step = eqx.filter_jit(lambda model, ids, state: model.step(ids, state))
+
+    def memory(self, source: jax.Array, valid: jax.Array, *, positions: float = 1.0) -> jax.Array:
+        return self.encode(self.model, source, valid, jnp.full((1, 1), positions))
+
+
+class LanguageSubject(Subject):
+    """A language model, which reads what the translator's targets read."""
+
+    def __init__(self, config: LanguageModelConfig) -> None:
+        self.config, self.sample, self.vocab = config, Text(make_sample().target), config.vocab
+        self.target_table = "embedding.table"
+        super().__init__(config)
+        self.extend = eqx.filter_jit(lambda model, ids, state: model.extend(ids, state))
+
+
+def draw_model(config: TransformerConfig | LanguageModelConfig, random: np.random.Generator) -> Any:
+    """Every parameter random: scales at 1 and biases at 0 would let a mistake pass unseen. Nothing is compiled."""
+
+    def draw(leaf: jax.ShapeDtypeStruct) -> jax.Array:
+        if leaf.ndim == 1:  # a bias or a norm's scale
+            return jnp.asarray(random.normal(0.5, 0.5, leaf.shape), leaf.dtype)
+        return jnp.asarray(random.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype)
+
+    return jax.tree.map(draw, skeleton(config))
+
+
+def skeleton(config: TransformerConfig | LanguageModelConfig) -> Any:
     """The model with shapes for arrays."""
-    return eqx.filter_eval_shape(Transformer, config, key=jax.random.key(0))
+    return eqx.filter_eval_shape(MODELS[type(config)], config, key=jax.random.key(0))
+
+
+MODELS: dict[type, Any] = {TransformerConfig: Transformer, LanguageModelConfig: LanguageModel}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -141,8 +183,7 @@ def check_the_past_gets_no_gradient_from_the_future(subject: Subject) -> None:
     Row v of a table holds nothing but the gradient by the one place where token v stands, if the mixture leaves out the
     logits of target tokens, which a tied table gives too.
     """
-    shared = subject.config.tie in ("three-way", "source-target")
-    table = "source_embedding.table" if shared else "target_embedding.table"
+    table = subject.target_table
     tokens = np.asarray(subject.sample.target[0])
     size = np.zeros((TARGET, TARGET))  # (logits at, token at)
     for at in range(TARGET):
@@ -155,7 +196,7 @@ def check_the_past_gets_no_gradient_from_the_future(subject: Subject) -> None:
     assert (size[np.tril_indices(TARGET)] > 1e-4).all(), f"an earlier target token has no gradient:\n{size}"
 
 
-def check_padding_does_not_change_real_positions(subject: Subject) -> None:
+def check_padding_does_not_change_real_positions(subject: TranslatorSubject) -> None:
     """Neither what stands there (to the bit), nor how much of it there is."""
     sample = subject.sample
     before = subject.logits(sample)
@@ -172,16 +213,16 @@ def check_padding_does_not_change_real_positions(subject: Subject) -> None:
 def check_the_batch_does_not_change_a_sentence(subject: Subject) -> None:
     sample = subject.sample
     before = subject.logits(sample)
-    turned = subject.logits(Sample(*(jnp.roll(part, 1, axis=0) for part in sample)))
+    turned = subject.logits(sample._make(jnp.roll(part, 1, axis=0) for part in sample))
     assert np.array_equal(np.roll(turned, -1, axis=0), before), "the place in the batch changed a sentence"
-    company = Sample(*(part.at[1:].set(part[:1]) for part in sample))
+    company = sample._make(part.at[1:].set(part[:1]) for part in sample)
     assert np.array_equal(subject.logits(company)[0], before[0]), "its company changed a sentence"
     for row in range(BATCH):
         alone = subject.logits(sample.alone(row))[0]
         np.testing.assert_allclose(alone, before[row], **CLOSE, err_msg="a sentence is another one when alone")
 
 
-def check_a_source_of_nothing_is_harmless(subject: Subject) -> None:
+def check_a_source_of_nothing_is_harmless(subject: TranslatorSubject) -> None:
     """Where every source position is padding, attention gives zeros: nothing is read, nothing is NaN."""
     empty = subject.sample._replace(valid=subject.sample.valid.at[1].set(False))
     logits = subject.logits(empty)
@@ -193,7 +234,7 @@ def check_a_source_of_nothing_is_harmless(subject: Subject) -> None:
     assert not bad, f"a source without tokens gives gradients that are not finite: {bad}"
 
 
-def check_without_positions_the_encoder_is_permutation_equivariant(subject: Subject) -> None:
+def check_without_positions_the_encoder_is_permutation_equivariant(subject: TranslatorSubject) -> None:
     """A permuted source gives the permuted memory."""
     order = np.array([3, 0, 6, 2, 5, 1, 4])
     source, valid, _ = subject.sample
@@ -208,7 +249,7 @@ def check_without_positions_the_encoder_is_permutation_equivariant(subject: Subj
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def check_cached_steps_equal_the_full_forward(subject: Subject) -> None:
+def check_cached_steps_equal_the_full_forward(subject: TranslatorSubject) -> None:
     """One token at a time, in a cache with room to spare."""
     model, (source, valid, target) = subject.model, subject.sample
     expected = subject.all_logits(subject.sample)
@@ -219,32 +260,50 @@ def check_cached_steps_equal_the_full_forward(subject: Subject) -> None:
     assert state.position.tolist() == [TARGET] * BATCH
 
 
+def check_cached_extension_equals_the_full_forward(subject: LanguageSubject) -> None:
+    """All tokens at once, in pieces, and one at a time, in a cache with room to spare."""
+    (ids,), expected = subject.sample, subject.all_logits(subject.sample)
+    for pieces in ([TARGET], [2, 3], [1] * TARGET):
+        state, at = subject.model.start(BATCH, ROOM), 0
+        for piece in pieces:
+            logits, state = subject.extend(subject.model, ids[:, at : at + piece], state)
+            wanted = expected[:, at : at + piece]
+            np.testing.assert_allclose(logits, wanted, **CLOSE, err_msg=f"the cached extend of {pieces} at {at}")
+            at += piece
+        assert state.position.tolist() == [TARGET] * BATCH
+
+
 def check_every_projection_learns(subject: Subject) -> None:
     """Query, key and value of every head."""
-    for name, gradient in projections(subject.gradients(subject.sample), subject.config.heads).items():
+    for name, gradient in projections(subject.gradients(subject.sample), subject.model.config).items():
         # Noise is some 1e-7; a projection that is not used has exactly 0.
         assert np.abs(gradient).max() > 1e-4, f"{name} gets no gradient"
 
 
-def check_no_two_projections_start_alike(config: TransformerConfig) -> None:
+def check_no_two_projections_start_alike(config: TransformerConfig | LanguageModelConfig) -> None:
     """Query, key and value of every head and layer: another start makes them other projections."""
-    model = Transformer(config, key=jax.random.key(3))
+    model = MODELS[type(config)](config, key=jax.random.key(3))
     weights = {name: np.asarray(leaf) for name, leaf in named_weights(model).items()}
-    for (one, first), (other, second) in combinations(projections(weights, config.heads).items(), 2):
+    for (one, first), (other, second) in combinations(projections(weights, config).items(), 2):
         assert not np.array_equal(first, second), f"{one} and {other} start with the same weights"
 
 
-def projections(weights: dict[str, NDArray[np.float32]], heads: int) -> dict[str, NDArray[np.float32]]:
+def projections(
+    weights: dict[str, NDArray[np.float32]], config: TransformerConfig | LanguageModelConfig
+) -> dict[str, NDArray[np.float32]]:
     """The (d_model, d_k or d_v) part of every head's query, key and value, by name."""
+    kv_heads = getattr(config, "kv_heads", 0) or config.heads
     return {
         f"{name}, head {head}": columns
         for name, whole in weights.items()
         if name.endswith(("query.weight", "key.weight", "value.weight"))
-        for head, columns in enumerate(np.split(whole, heads, axis=1))
+        for head, columns in enumerate(
+            np.split(whole, config.heads if name.endswith("query.weight") else kv_heads, axis=1)
+        )
     }
 
 
-def check_a_tied_table_is_one(subject: Subject) -> None:
+def check_a_tied_table_is_one(subject: TranslatorSubject) -> None:
     """By the rows that learn: those of source tokens by the source, of target tokens by the target, all by the output.
 
     Rows of padding, in the batch or in the table, never learn by being looked up.
@@ -273,13 +332,13 @@ EMBEDDINGS = ("source_embedding.table", "target_embedding.table", "output.weight
 
 def check_padding_of_the_vocabulary_is_never_predicted(subject: Subject) -> None:
     logits = subject.all_logits(subject.sample)
-    vocab = subject.config.target_vocab
-    assert logits.shape == (BATCH, TARGET, subject.config.rows(vocab))
+    vocab = subject.vocab
+    assert logits.shape == (BATCH, TARGET, subject.model.config.rows(vocab))
     assert np.isfinite(logits[:, :, :vocab]).all()
     assert np.isneginf(logits[:, :, vocab:]).all(), "a row of padding has a chance"
 
 
-def check_the_orders_of_sines_and_cosines_are_one_function(subject: Subject, order: Sequence[int]) -> None:
+def check_the_orders_of_sines_and_cosines_are_one_function(subject: TranslatorSubject, order: Sequence[int]) -> None:
     """An interleaved model, its residual stream reordered by `order`, is a model with the half-and-half order."""
     assert subject.config.sinusoidal_order == "interleaved"
     half = replace(subject.config, sinusoidal_order="half")

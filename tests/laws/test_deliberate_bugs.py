@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import model_laws
 import pytest
-from model_laws import Subject
-from variants import PAPER
+from model_laws import LanguageSubject, TranslatorSubject
+from variants import LANGUAGE_VARIANTS, PAPER
 
 from plainformer.models import transformer
-from plainformer.nn import attention, kernel
-from plainformer.nn.cache import KeysValues
+from plainformer.nn import attention, block, kernel
+from plainformer.nn.cache import KeysValues, write
 from plainformer.nn.mask import padding_mask
 from plainformer.nn.softmax import masked_softmax
 
@@ -26,14 +26,14 @@ def test_a_softmax_over_the_queries_is_caught(monkeypatch: pytest.MonkeyPatch) -
         return masked_softmax(scores.swapaxes(-1, -2), None if mask is None else mask.swapaxes(-1, -2)).swapaxes(-1, -2)
 
     monkeypatch.setattr(kernel, "masked_softmax", over_queries)
-    subject = Subject(SHALLOW)
+    subject = TranslatorSubject(SHALLOW)
     with pytest.raises(AssertionError, match="changed an earlier logit"):
         model_laws.check_the_future_does_not_change_the_past(subject)
 
 
 def test_an_inverted_padding_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transformer, "padding_mask", lambda valid: padding_mask(~valid))
-    subject = Subject(SHALLOW)
+    subject = TranslatorSubject(SHALLOW)
     with pytest.raises(AssertionError, match="in the padding changed the logits"):
         model_laws.check_padding_does_not_change_real_positions(subject)
 
@@ -44,18 +44,18 @@ def test_an_inverted_causal_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
         return (at[None, :] >= at[:, None])[None, None, :, :]
 
     monkeypatch.setattr(transformer, "causal_mask", inverted)
-    subject = Subject(SHALLOW)
+    subject = TranslatorSubject(SHALLOW)
     with pytest.raises(AssertionError, match="a later target token has a gradient"):
         model_laws.check_the_past_gets_no_gradient_from_the_future(subject)
 
 
 def test_one_projection_shared_by_query_key_and_value_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def shared(self: attention.MultiHeadAttention, memory: jax.Array) -> KeysValues:
-        projected = self._split(self.query(memory))
+        projected = self._split(self.query(memory), self.heads)
         return KeysValues(projected, projected)
 
     monkeypatch.setattr(attention.MultiHeadAttention, "keys_values", shared)
-    subject = Subject(SHALLOW)
+    subject = TranslatorSubject(SHALLOW)
     with pytest.raises(AssertionError, match="head 0 gets no gradient"):
         model_laws.check_every_projection_learns(subject)
 
@@ -69,3 +69,22 @@ def test_projections_that_start_alike_are_caught(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(attention, "Linear", same_key)
     with pytest.raises(AssertionError, match="start with the same weights"):
         model_laws.check_no_two_projections_start_alike(SHALLOW)
+
+
+def test_a_cache_written_at_the_wrong_place_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def one_too_late(cache: KeysValues, new: KeysValues, position: jax.Array) -> KeysValues:
+        return write(cache, new, position + 1)
+
+    monkeypatch.setattr(block, "write", one_too_late)
+    subject = LanguageSubject(LANGUAGE_VARIANTS["gpt"])
+    with pytest.raises(AssertionError, match="cached extend"):
+        model_laws.check_cached_extension_equals_the_full_forward(subject)
+
+
+def test_a_rotation_that_forgets_where_the_cache_ends_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every new token is turned as if it were the first."""
+    real = attention.MultiHeadAttention._turn
+    monkeypatch.setattr(attention.MultiHeadAttention, "_turn", lambda self, x, positions: real(self, x, None))
+    subject = LanguageSubject(LANGUAGE_VARIANTS["rotary, grouped, gated silu without bias"])
+    with pytest.raises(AssertionError, match="cached extend"):
+        model_laws.check_cached_extension_equals_the_full_forward(subject)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import model_laws
 import numpy as np
 import pytest
-from model_laws import Subject
+from model_laws import TranslatorSubject
 from variants import PAPER, VARIANTS
 
 from plainformer.folder import ModelFolder, load_folder, save_folder
@@ -39,47 +39,47 @@ def test_the_variants_take_every_option() -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_the_future_does_not_change_the_past(subject: Subject) -> None:
+def test_the_future_does_not_change_the_past(subject: TranslatorSubject) -> None:
     model_laws.check_the_future_does_not_change_the_past(subject)
 
 
-def test_the_past_gets_no_gradient_from_the_future(subject: Subject) -> None:
+def test_the_past_gets_no_gradient_from_the_future(subject: TranslatorSubject) -> None:
     model_laws.check_the_past_gets_no_gradient_from_the_future(subject)
 
 
-def test_padding_does_not_change_real_positions(subject: Subject) -> None:
+def test_padding_does_not_change_real_positions(subject: TranslatorSubject) -> None:
     model_laws.check_padding_does_not_change_real_positions(subject)
 
 
-def test_the_batch_does_not_change_a_sentence(subject: Subject) -> None:
+def test_the_batch_does_not_change_a_sentence(subject: TranslatorSubject) -> None:
     model_laws.check_the_batch_does_not_change_a_sentence(subject)
 
 
-def test_a_source_of_nothing_is_harmless(subject: Subject) -> None:
+def test_a_source_of_nothing_is_harmless(subject: TranslatorSubject) -> None:
     model_laws.check_a_source_of_nothing_is_harmless(subject)
 
 
-def test_without_positions_the_encoder_is_permutation_equivariant(subject: Subject) -> None:
+def test_without_positions_the_encoder_is_permutation_equivariant(subject: TranslatorSubject) -> None:
     model_laws.check_without_positions_the_encoder_is_permutation_equivariant(subject)
 
 
-def test_cached_steps_equal_the_full_forward(subject: Subject) -> None:
+def test_cached_steps_equal_the_full_forward(subject: TranslatorSubject) -> None:
     model_laws.check_cached_steps_equal_the_full_forward(subject)
 
 
-def test_every_projection_learns(subject: Subject) -> None:
+def test_every_projection_learns(subject: TranslatorSubject) -> None:
     model_laws.check_every_projection_learns(subject)
 
 
-def test_a_tied_table_is_one(subject: Subject) -> None:
+def test_a_tied_table_is_one(subject: TranslatorSubject) -> None:
     model_laws.check_a_tied_table_is_one(subject)
 
 
-def test_padding_of_the_vocabulary_is_never_predicted(subject: Subject) -> None:
+def test_padding_of_the_vocabulary_is_never_predicted(subject: TranslatorSubject) -> None:
     model_laws.check_padding_of_the_vocabulary_is_never_predicted(subject)
 
 
-def test_saved_then_loaded_gives_equal_logits(subject: Subject, tmp_path: Path) -> None:
+def test_saved_then_loaded_gives_equal_logits(subject: TranslatorSubject, tmp_path: Path) -> None:
     """To the bit; and the tokenizers come back with the model."""
     config = subject.config
     source = words("source", config.source_vocab)
@@ -108,7 +108,7 @@ def test_no_two_projections_start_alike() -> None:
 
 
 @pytest.mark.parametrize("subject", ["the paper", "odd d_model, unscaled embeddings"], indirect=True)
-def test_the_orders_of_sines_and_cosines_are_one_function(subject: Subject) -> None:
+def test_the_orders_of_sines_and_cosines_are_one_function(subject: TranslatorSubject) -> None:
     order = half_from_interleaved(subject.config.d_model)
     model_laws.check_the_orders_of_sines_and_cosines_are_one_function(subject, order)
     with pytest.raises(AssertionError, match="the orders disagree"):

@@ -1,8 +1,8 @@
-"""Configurations that together take every option of `TransformerConfig`; all sizes within one are distinct."""
+"""Configurations that together take every option of their class; all sizes within one are distinct."""
 
 from dataclasses import replace
 
-from plainformer.models import TransformerConfig
+from plainformer.models import LanguageModelConfig, TransformerConfig
 
 # max_len is more than any test's sequence, and only learned positions are bound by it.
 PAPER = TransformerConfig(
@@ -36,5 +36,26 @@ VARIANTS = {
     "one head, learned positions": replace(
         PAPER, norm="rms", norm_position="pre", position="learned", activation="silu", heads=1, d_k=13, d_v=8,
         tie="source-target", decoder_layers=1, pad_vocab_to=1,
+    ),
+}  # fmt: skip
+
+GPT = LanguageModelConfig(vocab=19, d_model=12, d_ff=23, heads=2, layers=2, context=14, pad_vocab_to=8)
+ALONE = replace(GPT, vocab=17, layers=1, tie=False, pad_vocab_to=1)
+
+LANGUAGE_VARIANTS = {
+    "gpt": GPT,
+    "the paper's decoder": replace(
+        GPT, norm_position="post", position="sinusoidal", activation="relu", scale_embeddings=True,
+    ),
+    "rotary, grouped, gated silu without bias": replace(
+        GPT, position="rotary", norm="rms", activation="silu", gated=True, bias=False, heads=4, kv_heads=2, d_k=6,
+        d_v=5, pad_vocab_to=1,
+    ),
+    "odd d_model, one key and value for all, sines before cosines": replace(
+        ALONE, position="sinusoidal", sinusoidal_order="half", activation="gelu", d_model=11, heads=3, kv_heads=1,
+        d_k=3, d_v=4,
+    ),
+    "post-norm rms, rotary in the plane, one head": replace(
+        ALONE, position="rotary", theta=7.0, norm="rms", norm_position="post", heads=1, d_k=2, d_v=9, pad_vocab_to=8,
     ),
 }  # fmt: skip

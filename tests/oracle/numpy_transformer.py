@@ -21,6 +21,10 @@ An entry marked "may be absent" means what the line says when it is not there.
                    encoder [encoder layer, ...]; decoder [decoder layer, ...]
                    encoder_norm, decoder_norm: the final norms of the pre-norm stacks; may be absent: none is applied
                    output linear(d_model, target_vocab), may be absent: the target embedding, transposed
+    language model embedding (vocab, d_model); position (context, d_model): only for learned positions
+                   layers [encoder layer, ...]; norm: the final norm of a pre-norm stack; may be absent
+                   output linear(d_model, vocab), may be absent: the embedding, transposed
+                   Heads that share a key and a value each hold their own copy of its weights.
 
 What the weights do not say is in `Setting`. Masks are boolean, True = may attend.
 """
@@ -100,6 +104,14 @@ class Weights(TypedDict):
     output: NotRequired[Linear]
 
 
+class LanguageWeights(TypedDict):
+    embedding: Floats
+    position: NotRequired[Floats]
+    layers: list[EncoderLayer]
+    norm: NotRequired[Norm]
+    output: NotRequired[Linear]
+
+
 @dataclass(frozen=True)
 class Setting:
     """The choices that cannot be read off the weights; the defaults are the paper's."""
@@ -110,6 +122,7 @@ class Setting:
     position: Literal["interleaved", "halves", "learned", "none"] = "interleaved"
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     scale_embedding: bool = True
+    rotary_base: float | None = None  # None: queries and keys are not turned
 
 
 # Section 3.4 and 3.5: embeddings and positions
@@ -185,13 +198,28 @@ def attend(query: Floats, key: Floats, value: Floats, mask: Mask) -> Floats:
     return result
 
 
-def multi_head(x: Floats, memory: Floats, mask: Mask, weights: Attention) -> Floats:
+def rotate(x: Floats, base: float) -> Floats:
+    """Su et al. 2021, equation 13: the row at place m times e^(i m θ_j), with θ_j = base^(-2j/d_k). (seq, d_k)
+
+    Complex number j has feature j as its real and feature j + d_k/2 as its imaginary part.
+    """
+    half = x.shape[1] // 2
+    numbers = x[:, :half] + 1j * x[:, half:]
+    for place in range(len(x)):
+        for j in range(half):
+            numbers[place, j] *= np.exp(1j * place * base ** (-2 * j / x.shape[1]))
+    return np.concatenate([numbers.real, numbers.imag], axis=1)
+
+
+def multi_head(x: Floats, memory: Floats, mask: Mask, weights: Attention, rotary_base: float | None = None) -> Floats:
     """§3.2.2: Concat(head_1, ..., head_h) W^O. x (q, d_model) asks, memory (k, d_model) answers -> (q, d_model)"""
     heads = []
     for head in weights["heads"]:
         query = linear(x, head["query"])
         key = linear(memory, head["key"])
         value = linear(memory, head["value"])
+        if rotary_base is not None:
+            query, key = rotate(query, rotary_base), rotate(key, rotary_base)
         heads.append(attend(query, key, value, mask))
     return linear(np.concatenate(heads, axis=1), weights["output"])
 
@@ -242,10 +270,11 @@ def normalise(x: Floats, weights: Norm, setting: Setting) -> Floats:
 def encoder_layer(x: Floats, mask: Mask, weights: EncoderLayer, setting: Setting) -> Floats:
     """§3.1: self-attention, then feed-forward, each as Norm(x + Sublayer(x)) or, pre-norm, x + Sublayer(Norm(x))."""
     if setting.order == "post":
-        x = normalise(x + multi_head(x, x, mask, weights["attention"]), weights["attention_norm"], setting)
+        y = multi_head(x, x, mask, weights["attention"], setting.rotary_base)
+        x = normalise(x + y, weights["attention_norm"], setting)
         return normalise(x + feed_forward(x, weights["feed_forward"], setting), weights["feed_forward_norm"], setting)
     y = normalise(x, weights["attention_norm"], setting)
-    x = x + multi_head(y, y, mask, weights["attention"])
+    x = x + multi_head(y, y, mask, weights["attention"], setting.rotary_base)
     y = normalise(x, weights["feed_forward_norm"], setting)
     return x + feed_forward(y, weights["feed_forward"], setting)
 
@@ -301,6 +330,21 @@ def transformer(source: Ids, source_valid: Mask, target: Ids, weights: Weights, 
     for sentence, valid, prefix in zip(source, source_valid, target, strict=True):
         memory = encode(sentence, valid, weights, setting)
         logits.append(decode(memory, valid, prefix, weights, setting))
+    return np.array(logits)
+
+
+def language_model(ids: Ids, weights: LanguageWeights, setting: Setting) -> Floats:
+    """The decoder without a memory (Radford et al. 2018): what comes after each token. ids (b, t) -> (b, t, vocab)"""
+    logits = []
+    for text in ids:
+        x = embed(text, weights["embedding"], weights.get("position"), setting)
+        causal = np.array([[key <= query for key in range(len(text))] for query in range(len(text))])
+        for layer in weights["layers"]:
+            x = encoder_layer(x, causal, layer, setting)
+        if "norm" in weights:
+            x = normalise(x, weights["norm"], setting)
+        output = weights.get("output", {"weight": weights["embedding"].T})
+        logits.append(linear(x, output))
     return np.array(logits)
 
 

@@ -8,6 +8,7 @@ positions and logits are float32 by contract.
 """
 
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -21,17 +22,20 @@ from numpy_transformer import (
     FeedForward,
     Floats,
     Head,
+    LanguageWeights,
     Linear,
     Norm,
     Setting,
     Weights,
     cross_entropy,
+    language_model,
     noam,
     transformer,
 )
 
 from plainformer import objective
-from plainformer.models.config import TransformerConfig
+from plainformer.models.config import LanguageModelConfig, TransformerConfig
+from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
 from plainformer.nn import attention, block, feed_forward, linear, norm
 from plainformer.nn.position import Learned
@@ -74,6 +78,28 @@ VARIANTS = {
     "no encoder layers": replace(BASE, encoder_layers=0, decoder_layers=1),
 }
 
+GPT = LanguageModelConfig(
+    vocab=19, d_model=12, d_ff=23, heads=2, layers=2, context=11, dropout=0.0, tie=False, pad_vocab_to=1
+)
+LLAMA = replace(GPT, position="rotary", norm="rms", activation="silu", gated=True, bias=False)
+
+LANGUAGE_VARIANTS = {
+    "gpt": replace(GPT, tie=True),
+    "gpt, vocabulary padded, nothing tied": replace(GPT, pad_vocab_to=8),
+    "llama": LLAMA,
+    "grouped": replace(LLAMA, heads=4, kv_heads=2, d_k=6, d_v=5),
+    "one key and value for all": replace(GPT, heads=3, kv_heads=1, d_k=5, d_v=4, position="sinusoidal"),
+    "rotary in the plane, another base": replace(GPT, position="rotary", theta=7.0, heads=3, d_k=2, d_v=7, kv_heads=1),
+    "rotary, post-norm": replace(GPT, position="rotary", norm_position="post", tie=True),
+    "the paper's decoder": replace(
+        GPT, position="sinusoidal", norm_position="post", activation="relu", scale_embeddings=True, tie=True
+    ),
+    "half sinusoids, odd d_model": replace(
+        GPT, position="sinusoidal", sinusoidal_order="half", d_model=11, d_k=3, d_v=4, norm="rms", norm_position="post"
+    ),
+    "learned, scaled, gelu": replace(GPT, scale_embeddings=True, activation="gelu", layers=1),
+}
+
 
 # ---------------------------------------------------------------------------------------------------------------------
 # The model's fields, read one by one into the oracle's dictionary
@@ -107,11 +133,13 @@ def read_head(module: linear.Linear, heads: int, index: int) -> Linear:
 
 
 def read_attention(module: attention.MultiHeadAttention) -> Attention:
+    """Heads 0 … g - 1 share the first key and value, the next g the second, and so on (Ainslie et al. 2023)."""
+    group = module.heads // module.kv_heads
     heads = [
         Head(
             query=read_head(module.query, module.heads, index),
-            key=read_head(module.key, module.heads, index),
-            value=read_head(module.value, module.heads, index),
+            key=read_head(module.key, module.kv_heads, index // group),
+            value=read_head(module.value, module.kv_heads, index // group),
         )
         for index in range(module.heads)
     ]
@@ -167,16 +195,33 @@ def read_model(model: Transformer) -> Weights:
     return weights
 
 
-def read_setting(model: Transformer) -> Setting:
+def read_language_model(model: LanguageModel) -> LanguageWeights:
+    weights: LanguageWeights = {
+        "embedding": f64(model.embedding.table)[: model.config.vocab],
+        "layers": [read_encoder_layer(layer) for layer in model.layers],
+    }
+    if isinstance(model.position, Learned):
+        weights["position"] = f64(model.position.table)
+    if model.norm is not None:
+        weights["norm"] = read_norm(model.norm)
+    if model.output is not None:
+        weights["output"] = {"weight": f64(model.output.weight)[:, : model.config.vocab]}
+    return weights
+
+
+def read_setting(model: Transformer | LanguageModel) -> Setting:
     config = model.config
+    layers = model.layers if isinstance(model, LanguageModel) else model.decoder.layers
     sinusoid = {"interleaved": "interleaved", "half": "halves"}[config.sinusoidal_order]
+    positions = {"learned": "learned", "sinusoidal": sinusoid, "rotary": "none"}
     return Setting(
         order=config.norm_position,
         norm=config.norm,
-        epsilon=model.decoder.layers[0].residuals[0].norm.eps,
-        position="learned" if config.position == "learned" else sinusoid,  # pyright: ignore[reportArgumentType]
+        epsilon=layers[0].residuals[0].norm.eps,
+        position=positions[config.position],  # pyright: ignore[reportArgumentType]
         activation=config.activation,
         scale_embedding=config.scale_embeddings,
+        rotary_base=config.theta if config.position == "rotary" else None,  # pyright: ignore[reportAttributeAccessIssue]
     )
 
 
@@ -185,7 +230,7 @@ def read_setting(model: Transformer) -> Setting:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def random_model(config: TransformerConfig, seed: int) -> Transformer:
+def random_model(config: TransformerConfig | LanguageModelConfig, seed: int) -> Any:
     """Every parameter random: scales left at 1, biases at 0 or positions at 0.02 would let a mistake pass unseen."""
     generator = np.random.default_rng(seed)
 
@@ -194,8 +239,9 @@ def random_model(config: TransformerConfig, seed: int) -> Transformer:
             return jnp.asarray(generator.normal(0.5, 0.5, leaf.shape), leaf.dtype)
         return jnp.asarray(generator.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype)
 
+    kind = Transformer if isinstance(config, TransformerConfig) else LanguageModel
     # Only the shapes of the initial parameters are needed, and working them out is quicker than drawing them.
-    return jax.tree.map(draw, eqx.filter_eval_shape(Transformer, config, key=jax.random.key(0)))
+    return jax.tree.map(draw, eqx.filter_eval_shape(kind, config, key=jax.random.key(0)))
 
 
 def random_batch(config: TransformerConfig, seed: int):
@@ -220,6 +266,24 @@ def test_the_model_gives_the_oracle_s_logits(name: str):
     assert ours.shape == theirs.shape == (BATCH, TARGET, config.target_vocab)
     assert ours.std() > 0.1  # logits near zero would agree whatever made them
     assert np.abs(theirs - ours).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", LANGUAGE_VARIANTS)
+def test_the_language_model_gives_the_oracle_s_logits(name: str):
+    """In one forward, and token by token in a cache."""
+    config, seed = LANGUAGE_VARIANTS[name], list(LANGUAGE_VARIANTS).index(name)
+    model: LanguageModel = random_model(config, seed)
+    ids = np.random.default_rng(seed).integers(0, config.vocab, (BATCH, SOURCE)).astype(np.int32)
+    ours = language_model(ids, read_language_model(model), read_setting(model))
+    assert ours.shape == (BATCH, SOURCE, config.vocab)
+    assert ours.std() > 0.1
+    theirs = eqx.filter_jit(lambda model, ids: model(ids))(model, jnp.asarray(ids))
+    assert np.isneginf(theirs[:, :, config.vocab :]).all()
+    assert np.abs(theirs[:, :, : config.vocab] - ours).max() <= TOLERANCE
+    step, state = eqx.filter_jit(lambda model, ids, state: model.step(ids, state)), model.start(BATCH, config.context)
+    for at in range(SOURCE):
+        logits, state = step(model, jnp.asarray(ids[:, at]), state)
+        assert np.abs(logits[:, : config.vocab] - ours[:, at]).max() <= TOLERANCE
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])

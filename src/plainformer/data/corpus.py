@@ -197,7 +197,7 @@ def _names_in(folder: Path) -> set[str]:
     except FileNotFoundError as error:
         parent = folder.parent
         near = difflib.get_close_matches(folder.name, os.listdir(parent) if parent.is_dir() else [], n=3)
-        fix = f"did you mean {_or(near)}?" if near else "check the path"
+        fix = f"did you mean {any_of(near)}?" if near else "check the path"
         raise InputError("there is no such folder", where=str(folder), fix=fix) from error
     except NotADirectoryError as error:
         fix = f"give the folder {folder.parent} and the name {folder.name}"
@@ -215,7 +215,7 @@ def _not_found(folder: Path, names: set[str], name: str, languages: tuple[str, s
         missing = next(code for code in languages if f"{name}.{code}" not in {_without_gz(file) for file in half})
         near = difflib.get_close_matches(f"{name}.{missing}", [entry for entry in visible if entry not in half], n=3)
         what = f"{name}.{missing} is missing beside {half[0]}"
-        return InputError(what, where=where, fix=f"did you mean {_or(near)}?" if near else f"add {name}.{missing}")
+        return InputError(what, where=where, fix=f"did you mean {any_of(near)}?" if near else f"add {name}.{missing}")
     stem, dot, code = _without_gz(name).rpartition(".")
     if name in names:
         if (folder / name).is_dir():
@@ -229,21 +229,23 @@ def _not_found(folder: Path, names: set[str], name: str, languages: tuple[str, s
     )
     relatives = [entry for entry in visible if entry.startswith(f"{name}.")]
     if relatives:
-        return InputError(what, where=where, fix=f"the folder has {_some(relatives)}")
+        return InputError(what, where=where, fix=f"the folder has {some_of(relatives)}")
     stems = {_without_gz(entry).rpartition(".")[0] for entry in visible} - {""}
     near = difflib.get_close_matches(name, sorted(stems | set(visible)), n=3)
     if near:
-        return InputError(what, where=where, fix=f"did you mean {_or(near)}?")
-    return InputError(what, where=where, fix=f"the folder has {_some(visible)}" if visible else "the folder is empty")
+        return InputError(what, where=where, fix=f"did you mean {any_of(near)}?")
+    return InputError(what, where=where, fix=f"the folder has {some_of(visible)}" if visible else "the folder is empty")
 
 
 def _without_gz(name: str) -> str:
     return name.removesuffix(".gz")
 
 
-def _or(names: Sequence[str]) -> str:
+def any_of(names: Sequence[str]) -> str:
+    """Names between which somebody is to choose."""
     return " or ".join(repr(name) for name in names)
 
 
-def _some(names: Sequence[str], most: int = 8) -> str:
+def some_of(names: Sequence[str], most: int = 8) -> str:
+    """The first names, and how many more there are."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,12 +1,14 @@
-"""One file of text, line by line: plain or gzip, UTF-8, as bare lines, as TSV or as JSONL.
+"""One file of text: plain or gzip, UTF-8, as bare lines, as TSV, as JSONL, or in blocks of running text.
 
 A line ends at `\\n` and nowhere else; one `\\r` before it is taken off. A lone `\\r`, U+0085, U+2028 or a form feed is
 part of the sentence, as it is for `wc -l`, for Moses and for sacreBLEU: a reader that also splits there loses step with
 the other side of the corpus without a word.
 """
 
+import codecs
 import gzip
 import io
+import itertools
 import json
 import zlib
 from collections.abc import Iterator, Sequence
@@ -59,6 +61,41 @@ def read_lines(path: Path) -> list[str]:
     return list(text_lines(path))
 
 
+def text_blocks(path: Path, size: int = 1 << 20) -> Iterator[str]:
+    """Yield the running text of a UTF-8 file (plain or `.gz`) in blocks of about `size` bytes, wherever lines end.
+
+    Every line end (`\\r\\n`, `\\r` or `\\n`) comes out as `\\n`. A byte order mark is taken off. An empty file has
+    no blocks.
+
+    Raises:
+        InputError: the file cannot be read, is binary, or is not UTF-8 (with file, line and byte).
+    """
+    decoder = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder("utf-8")(), translate=True)
+    line, column = 1, 0  # how far the file is read: this line of it, and so many bytes of the line
+    with opened(path) as file:
+        head = file.read(len(_UTF8_MARK))
+        if head == _UTF8_MARK:
+            head, column = b"", len(_UTF8_MARK)
+        # The last block is empty, and tells the decoder that nothing follows.
+        for raw in itertools.chain([head + file.read(size)], iter(lambda: file.read(size), b""), [b""]):
+            try:
+                text = decoder.decode(raw, final=not raw)
+                wrong = (raw, raw.index(0)) if 0 in raw else None
+            except UnicodeDecodeError as error:
+                text, wrong = "", (error.object, error.start)
+            if wrong:
+                seen, at = wrong
+                begin, end = seen.rfind(b"\n", 0, at) + 1, seen.find(b"\n", at)
+                number = line + seen.count(b"\n", 0, at)
+                # Bytes that began a character were held back, and stand again before the block.
+                skipped = 0 if begin else column - (len(seen) - len(raw))
+                _decode(seen[begin : None if end < 0 else end], f"{path}:{number}", skipped)
+            if text:
+                yield text
+            line += raw.count(b"\n")
+            column = len(raw) - raw.rfind(b"\n") - 1 if b"\n" in raw else column + len(raw)
+
+
 def tsv_rows(path: Path, columns: tuple[int, int] = (0, 1)) -> Iterator[Row]:
     """Yield the pairs of a tab-separated file.
 
@@ -106,6 +143,19 @@ def json_rows(path: Path, source: str, target: str) -> Iterator[Row]:
         where = f"{path}:{number}"
         sentences = _translation(line, where)
         yield number, _sentence(sentences, source, where), _sentence(sentences, target, where)
+
+
+def json_texts(path: Path, key: str = "text") -> Iterator[tuple[int, str]]:
+    """Yield line number and text of the documents of a JSONL file, `{"text": ...}` a line, line breaks in it kept.
+
+    A blank line is an empty document.
+
+    Raises:
+        InputError: a line is not a JSON object, lacks the key or holds something else than text, or as `text_lines`.
+    """
+    for number, line in enumerate(text_lines(path), 1):
+        where = f"{path}:{number}"
+        yield number, _string(_object(line, where, f'{{"{key}": "..."}}'), key, where) if line.strip() else ""
 
 
 @contextmanager
@@ -185,7 +235,7 @@ def _decode(raw: bytes, where: str, skipped: int) -> str:
         ) from error
 
 
-def _translation(line: str, where: str) -> dict[str, object]:
+def _object(line: str, where: str, example: str) -> dict[str, object]:
     try:
         record = json.loads(line)
     except json.JSONDecodeError as error:
@@ -194,34 +244,40 @@ def _translation(line: str, where: str) -> dict[str, object]:
         ) from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets a thousand deep
         raise InputError(f"JSON that cannot be read: {error}", where=where) from error
-    if isinstance(record, dict) and isinstance(record.get("translation"), dict):
-        record = record["translation"]
     if not isinstance(record, dict):
         raise InputError(
             f"the line holds a JSON {_json_kind(record)}, and an object is needed",
             where=where,
-            fix='write {"en": "...", "de": "..."} a line',
+            fix=f"write {example} a line",
         )
     return record
 
 
+def _translation(line: str, where: str) -> dict[str, object]:
+    record = _object(line, where, '{"en": "...", "de": "..."}')
+    inner = record.get("translation")
+    return inner if isinstance(inner, dict) else record
+
+
 def _sentence(sentences: dict[str, object], language: str, where: str) -> str:
-    if language not in sentences:
+    return one_line(_string(sentences, language, where, "name the languages as the file does"))
+
+
+def _string(record: dict[str, object], key: str, where: str, fix: str | None = None) -> str:
+    if key not in record:
         raise InputError(
-            f"the object has no key {language!r}; its keys are {_listed(sentences) or 'none'}",
-            where=where,
-            fix="name the languages as the file does",
+            f"the object has no key {key!r}; its keys are {_listed(record) or 'none'}", where=where, fix=fix
         )
-    sentence = sentences[language]
-    if not isinstance(sentence, str):
-        raise InputError(f"{language!r} holds a JSON {_json_kind(sentence)}, and a string is needed", where=where)
+    text = record[key]
+    if not isinstance(text, str):
+        raise InputError(f"{key!r} holds a JSON {_json_kind(text)}, and a string is needed", where=where)
     try:
-        sentence.encode("utf-8")
+        text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{language!r} holds half of a surrogate pair at character {error.start + 1}, which is no text", where=where
+            f"{key!r} holds half of a surrogate pair at character {error.start + 1}, which is no text", where=where
         ) from error
-    return one_line(sentence)
+    return text
 
 
 def _json_kind(value: object) -> str:

@@ -1,4 +1,4 @@
-"""IDS -> IDS: search for the most probable target of a source, and scores of given targets.
+"""IDS -> IDS: search for the most probable target of a source, texts that go on by chance, and scores of given ones.
 
 Names are loaded when first used, so that the settings can be read without JAX.
 """
@@ -6,36 +6,55 @@ Names are loaded when first used, so that the settings can be read without JAX.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from plainformer.decode.settings import GenerationSettings
+from plainformer.decode.settings import GenerationSettings, SamplingSettings
 
 if TYPE_CHECKING:
     from plainformer.decode.beam import beam_search
+    from plainformer.decode.continuation import continuations
     from plainformer.decode.contract import EncoderDecoder, Hypotheses, Hypothesis
     from plainformer.decode.generation import generate
     from plainformer.decode.greedy import greedy_search
-    from plainformer.decode.score import PairScore, score_pairs
+    from plainformer.decode.lookahead import best_continuations
+    from plainformer.decode.sampling import sample
+    from plainformer.decode.score import PairScore, score_pairs, score_texts
+    from plainformer.decode.writer import Continuation, TextScore, Writer
 
 __all__ = [
+    "Continuation",
     "EncoderDecoder",
     "GenerationSettings",
     "Hypotheses",
     "Hypothesis",
     "PairScore",
+    "SamplingSettings",
+    "TextScore",
+    "Writer",
     "beam_search",
+    "best_continuations",
+    "continuations",
     "generate",
     "greedy_search",
+    "sample",
     "score_pairs",
+    "score_texts",
 ]
 
 _FILES = {
+    "Continuation": "writer",
     "EncoderDecoder": "contract",
     "Hypotheses": "contract",
     "Hypothesis": "contract",
     "PairScore": "score",
+    "TextScore": "writer",
+    "Writer": "writer",
     "beam_search": "beam",
+    "best_continuations": "lookahead",
+    "continuations": "continuation",
     "generate": "generation",
     "greedy_search": "greedy",
+    "sample": "sampling",
     "score_pairs": "score",
+    "score_texts": "score",
 }
 
 

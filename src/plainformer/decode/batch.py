@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.errors import InputError
-from plainformer.models.config import TransformerConfig
+from plainformer.models.config import LanguageModelConfig, TransformerConfig
 from plainformer.shapes import Ids, Valid
 
 MULTIPLE = 8
@@ -27,13 +27,15 @@ class Batch:
     lengths: tuple[int, ...]
 
 
-def position_limit(config: TransformerConfig) -> int | None:
+def position_limit(config: TransformerConfig | LanguageModelConfig) -> int | None:
     """The longest sequence that the model can read; None where positions have no bound."""
+    if isinstance(config, LanguageModelConfig):
+        return config.context
     return config.max_len if config.position == "learned" else None
 
 
 def group_by_length(
-    lengths: Sequence[tuple[int, ...]], batch_tokens: int, config: TransformerConfig
+    lengths: Sequence[tuple[int, ...]], batch_tokens: int, config: TransformerConfig | LanguageModelConfig
 ) -> Iterator[Batch]:
     """Group sentences, longest first, so that rows times padded tokens stay within `batch_tokens` (or one row).
 
@@ -81,21 +83,26 @@ def pad_rows(rows: Sequence[Sequence[int]], size: int, length: int, filler: int)
 
 def check_ids(sequences: Sequence[Sequence[int]], vocab: int, config: TransformerConfig, side: str) -> None:
     """Raise InputError for an id outside the vocabulary, or a sequence that the model has no positions for."""
+    check_vocabulary(sequences, vocab, side)
     limit = position_limit(config)
     for index, ids in enumerate(sequences):
-        where = f"{side} {index + 1}"
+        if limit is not None and len(ids) + 1 > limit:
+            raise InputError(
+                f"{len(ids)} tokens and the end of sentence do not fit the model's {limit} learned positions",
+                where=f"{side} {index + 1}",
+                fix="split the text into shorter sentences",
+            )
+
+
+def check_vocabulary(sequences: Sequence[Sequence[int]], vocab: int, side: str) -> None:
+    """Raise InputError for an id outside the vocabulary."""
+    for index, ids in enumerate(sequences):
         if ids and not (min(ids) >= 0 and max(ids) < vocab):
             wrong = next(token for token in ids if not 0 <= token < vocab)
             raise InputError(
                 f"token id {wrong} is not in the model's vocabulary of {vocab}",
-                where=where,
+                where=f"{side} {index + 1}",
                 fix="encode the text with the tokenizer of this model",
-            )
-        if limit is not None and len(ids) + 1 > limit:
-            raise InputError(
-                f"{len(ids)} tokens and the end of sentence do not fit the model's {limit} learned positions",
-                where=where,
-                fix="split the text into shorter sentences",
             )
 
 

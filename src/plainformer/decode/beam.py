@@ -16,6 +16,7 @@ The definition, which `reference.py` spells out for one sentence:
 A beam of one is greedy search (`greedy.py`).
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
@@ -82,14 +83,37 @@ def _search(
     beam: int,
     n_best: int,
 ) -> Hypotheses:
+    decoder = model.start(model.encode(source, source_valid), source_valid, weights.shape[0] - 1)
+    last = jnp.full(bounds.shape, rules.bos, jnp.int32)
+    return search_from(model.step, decoder, last, bounds, weights, allowed, rules, beam, n_best)
+
+
+Step = Callable[[Int[Array, " rows"], Any], tuple[Float[Array, "rows vocab"], Any]]
+"""One token per row and a decoder's state to the logits of the next one and the state after it."""
+
+
+def search_from(
+    step: Step,
+    decoder: Any,
+    last: Int[Array, " batch"],
+    bounds: Int[Array, " batch"],
+    weights: Float[Array, " lengths"],
+    allowed: Bool[Array, " tokens"] | None,
+    rules: Rules,
+    beam: int,
+    n_best: int,
+) -> Hypotheses:
+    """The search itself, to be compiled by its caller, from any state of a decoder that is to read `last` next.
+
+    Every leaf of `decoder` has the batch as its first axis. `weights` are those of all lengths up to the longest bound.
+    """
     length = weights.shape[0] - 1
-    decoder = model.start(model.encode(source, source_valid), source_valid, length)
 
     def lives(search: _Search) -> Bool[Array, ""]:
         return jnp.any(search.logprobs > -jnp.inf)
 
     def advance(search: _Search) -> _Search:
-        logits, decoder = model.step(search.last.reshape(-1), search.decoder)
+        logits, decoder = step(search.last.reshape(-1), search.decoder)
         history = search.tokens.reshape(-1, length)
         logprobs, parents, ids = _best_extensions(search, next_logprobs(logits, history, search.step, rules, allowed))
         tokens = jnp.take_along_axis(search.tokens, parents[:, :, None], axis=1).at[:, :, search.step].set(ids)
@@ -104,7 +128,7 @@ def _search(
         )
         return _stop_where_decided(_finish(after, bounds, weights, rules.eos), bounds, weights, n_best)
 
-    finished = jax.lax.while_loop(lives, advance, _first(decoder, bounds, beam, length, rules)).finished
+    finished = jax.lax.while_loop(lives, advance, _first(decoder, last, bounds, beam, length, rules.pad)).finished
     # Places are in the order of finishing, which a stable sort keeps among equals.
     order = jnp.argsort(-finished.scores, axis=1, stable=True)[:, :n_best]
     return jax.tree.map(
@@ -112,16 +136,18 @@ def _search(
     )
 
 
-def _first(decoder: Any, bounds: Int[Array, " batch"], beam: int, length: int, rules: Rules) -> _Search:
+def _first(
+    decoder: Any, last: Int[Array, " batch"], bounds: Int[Array, " batch"], beam: int, length: int, pad: int
+) -> _Search:
     """One empty hypothesis for every sentence that has a bound."""
     batch = bounds.shape[0]
     first = jnp.broadcast_to(jnp.arange(beam) == 0, (batch, beam)) & (bounds > 0)[:, None]
     nothing = jnp.full((batch, beam), -jnp.inf, jnp.float32)
-    unwritten = jnp.full((batch, beam, length), rules.pad, jnp.int32)
+    unwritten = jnp.full((batch, beam, length), pad, jnp.int32)
     return _Search(
         step=jnp.int32(0),
         decoder=jax.tree.map(lambda leaf: jnp.repeat(leaf, beam, axis=0), decoder),
-        last=jnp.full((batch, beam), rules.bos, jnp.int32),
+        last=jnp.repeat(last[:, None], beam, axis=1),
         tokens=unwritten,
         logprobs=jnp.where(first, 0.0, nothing),
         finished=Hypotheses(

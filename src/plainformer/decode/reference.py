@@ -1,20 +1,24 @@
-"""Beam search as one would write it on paper: one sentence, no cache, no batch, plain Python over NumPy.
+"""Decoding as one would write it on paper: one text, no cache, no batch, plain Python over NumPy.
 
-This is the definition that `beam.py` must equal. It searches to the end, never stopping early.
+`beam_search` is the definition that `beam.py` must equal; it searches to the end, never stopping early. `continuation`
+is the one that `continuation.py` must equal.
 """
 
 from collections.abc import Callable, Container, Sequence
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
-from plainformer.decode.settings import GenerationSettings
-from plainformer.shapes import Array, Float, Ids, Int, Valid
+from plainformer.decode.settings import GenerationSettings, SamplingSettings
+from plainformer.decode.window import window_start
+from plainformer.models.language_model import LanguageModel
+from plainformer.shapes import Array, Float, Ids, Int, PRNGKeyArray, Valid
 
 NextLogits = Callable[[list[int]], np.ndarray]
-"""The logits (vocab,) of the next token, given the target tokens so far without the beginning of sentence."""
+"""The logits (vocab,) of the next token, given the tokens so far (of a target: without its beginning of sentence)."""
 
 
 def model_logits(model: EncoderDecoder, source: Sequence[int], *, bos: int, eos: int) -> NextLogits:
@@ -35,6 +39,65 @@ def _forward(
     model: EncoderDecoder, source: Ids, source_valid: Valid, target: Int[Array, "batch target"]
 ) -> Float[Array, "batch target vocab"]:
     return model(source, source_valid, target)
+
+
+def text_logits(model: LanguageModel) -> NextLogits:
+    """Next-token logits of a language model for the last of the tokens it is given, by the full forward."""
+
+    def next_logits(ids: list[int]) -> np.ndarray:
+        # As above, but no longer than the context.
+        filled = [*ids, *[0] * (-len(ids) % 64)][: max(len(ids), model.config.context)]
+        return np.array(_read(model, jnp.array([filled], jnp.int32))[0, len(ids) - 1])
+
+    return next_logits
+
+
+@eqx.filter_jit
+def _read(model: LanguageModel, ids: Ids) -> Float[Array, "batch seq vocab"]:
+    return model(ids)
+
+
+def continuation(
+    next_logits: NextLogits,
+    prompt: Sequence[int],
+    settings: SamplingSettings,
+    *,
+    context: int,
+    number: int = 0,
+    forbidden: Sequence[int] = (),
+    eos: int | None = None,
+) -> list[int]:
+    """What sample `number` of a language model writes after `prompt`."""
+    key = jax.random.fold_in(jax.random.key(settings.seed), number)
+    text = list(prompt)
+    while len(text) < len(prompt) + settings.max_tokens:
+        window = text[window_start(len(text), context) :]
+        logits = penalised(next_logits(window), text, settings.repetition_penalty)
+        logits[list(forbidden)] = -np.inf
+        token = choose(logits, jax.random.fold_in(key, len(text)), settings)
+        if token == eos:
+            break
+        text.append(token)
+    return text[len(prompt) :]
+
+
+def choose(logits: np.ndarray, key: PRNGKeyArray, settings: SamplingSettings) -> int:
+    """One token, drawn from those that temperature, top-k, top-p and min-p leave, in this order."""
+    ranked = sorted(range(len(logits)), key=lambda token: (-logits[token], token))
+    if settings.temperature == 0.0:
+        return ranked[0]
+    scaled = (logits - logits[ranked[0]]) / np.float32(settings.temperature)
+    ranked = ranked[: settings.top_k or None]
+    probability = np.exp(scaled[ranked]) / np.exp(scaled[ranked]).sum()
+    kept = np.full_like(scaled, -np.inf)
+    before = 0.0
+    for token, p in zip(ranked, probability, strict=True):
+        if settings.top_p < 1.0 and before >= settings.top_p:
+            break
+        if p >= settings.min_p * probability[0]:
+            kept[token] = scaled[token]
+        before += p
+    return int(jax.random.categorical(key, jnp.asarray(kept)))
 
 
 def beam_search(

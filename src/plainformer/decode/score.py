@@ -1,16 +1,19 @@
-"""Forced decoding: the log-probability that a model gives to a target it is handed."""
+"""Forced decoding: the log-probability that a model gives to a target, or to a text, that it is handed."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.decode.batch import check_ids, group_by_length, pad_rows
+from plainformer.decode.batch import check_ids, check_vocabulary, group_by_length, pad_rows
 from plainformer.decode.contract import EncoderDecoder
+from plainformer.decode.window import windows
 from plainformer.errors import InputError
+from plainformer.models.language_model import LanguageModel
 from plainformer.shapes import Array, Float, Ids, Int, Valid
 
 
@@ -38,8 +41,7 @@ def forced_logprobs(
     target_out: Int[Array, "batch target"],
 ) -> Float[Array, "batch target"]:
     """The log-probability (nats) of every `target_out` token, where the decoder has read `target_in` up to there."""
-    logprobs = jax.nn.log_softmax(model(source, source_valid, target_in).astype(jnp.float32))
-    return jnp.take_along_axis(logprobs, target_out[:, :, None], axis=2)[:, :, 0]
+    return _chosen(model(source, source_valid, target_in), target_out)
 
 
 def score_pairs(
@@ -82,3 +84,61 @@ def score_pairs(
             real = logprobs[row, : len(targets[index]) + 1]
             scores[index] = PairScore(float(real.sum(dtype=np.float64)), tuple(real.tolist()), len(real))
     return [scores[index] for index in range(len(sources))]
+
+
+def score_texts(
+    model: LanguageModel, texts: Sequence[Sequence[int]], *, bos: int | None = None, batch_tokens: int = 2048
+) -> list[tuple[float, ...]]:
+    """The log-probability (nats) of every token of every text after its first, given those before it.
+
+    A text longer than the context is read in windows that overlap by half a context (`window.py`), as in writing it: a
+    token is given at least half a context before it, where the text has that.
+
+    Args:
+        texts: token ids.
+        bos: an id that is put before every text, so that the first token is given something too, and scored.
+        batch_tokens: the most positions computed at once, padding included: what bounds memory.
+
+    Raises:
+        InputError: an id is not in the vocabulary.
+    """
+    check_vocabulary(texts, model.config.vocab, "text")
+    if bos is not None:
+        texts = [[bos, *text] for text in texts]
+    context = model.config.context
+    pieces = [_Piece(index, *window) for index, text in enumerate(texts) for window in windows(len(text), context)]
+    scores: dict[_Piece, list[float]] = {}
+    for batch in group_by_length([(piece.last - 1 - piece.start,) for piece in pieces], batch_tokens, model.config):
+        members, (length,) = [pieces[member] for member in batch.members], batch.lengths
+        read = [texts[piece.text][piece.start : piece.last - 1] for piece in members]
+        said = [texts[piece.text][piece.start + 1 : piece.last] for piece in members]
+        ids, following = (pad_rows(rows, batch.size, length, 0)[0] for rows in (read, said))
+        logprobs = np.asarray(text_logprobs(model, ids, following))
+        for row, piece in zip(logprobs, members, strict=False):  # there may be rows that only fill the batch
+            scores[piece] = row[piece.first - 1 - piece.start : piece.last - 1 - piece.start].tolist()
+    found: list[list[float]] = [[] for _ in texts]
+    for piece in pieces:
+        found[piece.text] += scores[piece]
+    return [tuple(logprobs) for logprobs in found]
+
+
+class _Piece(NamedTuple):
+    """A window of a text: it is read from `start` on, and scored from the token `first` to, not including, `last`."""
+
+    text: int
+    start: int
+    first: int
+    last: int
+
+
+@eqx.filter_jit
+def text_logprobs(model: LanguageModel, ids: Ids, following: Ids) -> Float[Array, "batch seq"]:
+    """The log-probability (nats) of each of `following`, the token after each of `ids`."""
+    return _chosen(model(ids), following)
+
+
+def _chosen(logits: Float[Array, "batch seq vocab"], ids: Int[Array, "batch seq"]) -> Float[Array, "batch seq"]:
+    """The log-probability of one token at each place."""
+    logits = logits.astype(jnp.float32)
+    chosen = jnp.take_along_axis(logits, ids[:, :, None], axis=2)[:, :, 0]
+    return chosen - jax.nn.logsumexp(logits, axis=2)

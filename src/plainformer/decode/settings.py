@@ -1,8 +1,8 @@
 """How to search: what a recipe and `generation_config.json` say about decoding. No JAX is imported here."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, get_type_hints
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -85,5 +85,60 @@ class GenerationSettings:
         return np.concatenate([[1.0], weights]).astype(np.float32)
 
 
+@dataclass(frozen=True)
+class SamplingSettings:
+    """How a language model goes on with a text.
+
+    Attributes:
+        max_tokens: the most tokens written; fewer where the model ends its text, or a stop string comes.
+        temperature: divides the logits; below 1 the likely becomes likelier, 0 takes the most probable token.
+        top_k: only the so many most probable tokens; 0 is all.
+        top_p: only the most probable tokens that together have this probability; 1 is all.
+        min_p: only tokens at least so many times as probable as the most probable; 0 is all.
+        repetition_penalty: divides (or multiplies, where negative) the logits of tokens that are in the text, prompt
+            included; 1 is none.
+        seed: of the choices. A text depends on its prompt, the seed and its number among the samples, on nothing else.
+
+    Raises:
+        InputError: a value is out of its range.
+    """
+
+    max_tokens: int = 200
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    min_p: float = 0.0
+    repetition_penalty: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        requirements = {
+            "max_tokens": (self.max_tokens >= 1, "give at least 1"),
+            "temperature": (0.0 <= self.temperature < float("inf"), "give at least 0; 0 is greedy"),
+            "top_k": (self.top_k >= 0, "give 0 (all) or how many"),
+            "top_p": (0.0 < self.top_p <= 1.0, "give a share above 0 and at most 1"),
+            "min_p": (0.0 <= self.min_p <= 1.0, "give a share from 0 to 1"),
+            "repetition_penalty": (0.0 < self.repetition_penalty < float("inf"), "give a number above 0; 1 is none"),
+            "seed": (0 <= self.seed < 2**32, "give 0 to 4294967295"),
+        }
+        for name, (holds, fix) in requirements.items():
+            if not holds:
+                raise InputError(f"{name} is {getattr(self, name)!r}", where=f"generation.{name}", fix=fix)
+
+
 PAPER = GenerationSettings()
 """The paper's search (section 6.1)."""
+
+
+Settings = TypeVar("Settings", GenerationSettings, SamplingSettings)
+
+
+def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
+    """The settings with some of them replaced. Raises InputError for one that is unknown, or of the wrong type."""
+    known = set(settings.__dataclass_fields__)
+    if unknown := sorted(set(changes) - known):
+        raise InputError(f"unknown setting {', '.join(unknown)}", fix=f"the settings are {', '.join(sorted(known))}")
+    try:
+        return replace(settings, **changes)
+    except TypeError as mismatch:
+        raise InputError(f"a setting is of the wrong type ({mismatch})") from mismatch

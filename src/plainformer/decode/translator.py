@@ -1,7 +1,7 @@
 """Text in, text out: a loaded model with its tokenizers and its way of searching."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from plainformer.decode.batch import position_limit
 from plainformer.decode.generation import generate
 from plainformer.decode.score import PairScore, score_pairs
-from plainformer.decode.settings import GenerationSettings
+from plainformer.decode.settings import GenerationSettings, changed
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder, load_folder
 from plainformer.models.transformer import Transformer
@@ -70,7 +70,7 @@ class Translator:
         found = generate(
             self.model,
             sources,
-            _changed(self.settings, changes),
+            changed(self.settings, changes),
             **self._special(),
             allowed=self._sayable(),
             progress=progress,
@@ -157,14 +157,4 @@ def find_model(folder: Path) -> Path:
 
 
 def _settings(values: dict[str, Any]) -> GenerationSettings:
-    return _changed(GenerationSettings(), values)
-
-
-def _changed(settings: GenerationSettings, changes: dict[str, Any]) -> GenerationSettings:
-    known = set(settings.__dataclass_fields__)
-    if unknown := sorted(set(changes) - known):
-        raise InputError(f"unknown setting {', '.join(unknown)}", fix=f"the settings are {', '.join(sorted(known))}")
-    try:
-        return replace(settings, **changes)
-    except TypeError as mismatch:
-        raise InputError(f"a setting is of the wrong type ({mismatch})") from mismatch
+    return changed(GenerationSettings(), values)

@@ -4,55 +4,23 @@ source ids ── embed ──> encoder ──> memory ─┐
 target ids ── embed ──────────────> decoder ┴──> hidden states ── project ──> logits
 """
 
-import math
-from collections.abc import Callable
-
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from plainformer.models.config import TransformerConfig
-from plainformer.nn.attention import MultiHeadAttention
+from plainformer.models.parts import make_attention, make_feed_forward, make_final_norm, make_residual
 from plainformer.nn.block import DecoderLayer, EncoderLayer, split_keys
 from plainformer.nn.cache import KeysValues, empty_cache
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding
-from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import cache_mask, causal_mask, padding_mask
-from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
+from plainformer.nn.norm import Norm
 from plainformer.nn.position import Learned, Position, Sinusoidal
 from plainformer.nn.precision import multiply
-from plainformer.nn.residual import PostNorm, PreNorm, Residual
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Mask, MemoryMask, PRNGKeyArray, Valid
-
-# ---------------------------------------------------------------------------------------------------------------------
-# The parts that a configuration names
-# ---------------------------------------------------------------------------------------------------------------------
-
-NORMS: dict[str, Callable[[int], Norm]] = {"layer": LayerNorm, "rms": RMSNorm}
-RESIDUALS: dict[str, Callable[[Norm, Dropout], Residual]] = {"post": PostNorm, "pre": PreNorm}
-
-
-def make_attention(config: TransformerConfig, key: PRNGKeyArray) -> MultiHeadAttention:
-    return MultiHeadAttention(
-        config.d_model, config.heads, config.key_width, config.value_width, bias=config.bias, key=key
-    )
-
-
-def make_feed_forward(config: TransformerConfig, key: PRNGKeyArray) -> FeedForward | GatedFeedForward:
-    kind = GatedFeedForward if config.gated else FeedForward
-    return kind(config.d_model, config.d_ff, config.activation, bias=config.bias, key=key)
-
-
-def make_residual(config: TransformerConfig) -> Residual:
-    return RESIDUALS[config.norm_position](NORMS[config.norm](config.d_model), Dropout(config.dropout))
-
-
-def make_final_norm(config: TransformerConfig) -> Norm | None:
-    """A pre-norm stack leaves its stream unnormalised and ends with one more norm; a post-norm one needs none."""
-    return NORMS[config.norm](config.d_model) if config.norm_position == "pre" else None
 
 
 def make_position(config: TransformerConfig, key: PRNGKeyArray) -> Position:
@@ -279,8 +247,3 @@ class Transformer(eqx.Module):
         x = embedding(ids)
         positions = self.position(start + jnp.arange(ids.shape[1])).astype(x.dtype)
         return self.dropout(x + positions[None], key)
-
-
-def count_parameters(model: eqx.Module) -> int:
-    """Trained numbers of a model; a tied table counts once."""
-    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)))

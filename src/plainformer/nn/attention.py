@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from plainformer.nn.cache import KeysValues
 from plainformer.nn.kernel import fast_attention
 from plainformer.nn.linear import Linear
+from plainformer.nn.position import Rotary
 from plainformer.nn.precision import at_least_float32
 from plainformer.nn.softmax import masked_softmax
 from plainformer.nn.trace import NO_TRACE, Trace
-from plainformer.shapes import Array, Float, Hidden, Mask, PRNGKeyArray
+from plainformer.shapes import Array, Float, Hidden, Int, Mask, PRNGKeyArray
 
 
 def attention(
@@ -35,30 +36,61 @@ class MultiHeadAttention(eqx.Module):
     """MultiHead(Q, K, V) = Concat(head_1 … head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
 
     The h projections of one kind stand side by side in one matrix. `d_k` and `d_v` are free (Table 3, rows B);
-    the paper's choice is d_model / heads for both.
+    the paper's choice is d_model / heads for both. With fewer `kv_heads` than heads, each key and value serves a group
+    of neighbouring queries (Ainslie et al. 2023). With `rotary`, queries and keys are turned by their positions.
     """
 
     query: Linear
     key: Linear
     value: Linear
     output: Linear
+    rotary: Rotary | None
     heads: int = eqx.field(static=True)
+    kv_heads: int = eqx.field(static=True)
 
-    def __init__(self, d_model: int, heads: int, d_k: int, d_v: int, *, bias: bool, key: PRNGKeyArray) -> None:
+    def __init__(
+        self,
+        d_model: int,
+        heads: int,
+        d_k: int,
+        d_v: int,
+        *,
+        bias: bool,
+        kv_heads: int | None = None,
+        rotary: Rotary | None = None,
+        key: PRNGKeyArray,
+    ) -> None:
+        """`kv_heads` divides `heads`; None is as many as `heads`."""
         q, k, v, o = jax.random.split(key, 4)
+        self.heads, self.kv_heads, self.rotary = heads, kv_heads or heads, rotary
         self.query = Linear(d_model, heads * d_k, bias=bias, key=q)
-        self.key = Linear(d_model, heads * d_k, bias=bias, key=k)
-        self.value = Linear(d_model, heads * d_v, bias=bias, key=v)
+        self.key = Linear(d_model, self.kv_heads * d_k, bias=bias, key=k)
+        self.value = Linear(d_model, self.kv_heads * d_v, bias=bias, key=v)
         self.output = Linear(heads * d_v, d_model, bias=bias, key=o)
-        self.heads = heads
 
-    def keys_values(self, memory: Float[Array, "batch key d_model"]) -> KeysValues:
-        """What `memory` offers to be looked at; decoding computes this once and keeps it."""
-        return KeysValues(self._split(self.key(memory)), self._split(self.value(memory)))
+    def keys_values(
+        self, memory: Float[Array, "batch key d_model"], positions: Int[Array, " key"] | None = None
+    ) -> KeysValues:
+        """What `memory` offers to be looked at; decoding computes this once and keeps it.
 
-    def attend(self, x: Hidden, seen: KeysValues, mask: Mask | None, *, trace: Trace = NO_TRACE) -> Hidden:
+        `positions` are those of `memory`; only rotation asks for them, and counts from 0 without.
+        """
+        keys = self._turn(self._split(self.key(memory), self.kv_heads), positions)
+        return KeysValues(keys, self._split(self.value(memory), self.kv_heads))
+
+    def attend(
+        self,
+        x: Hidden,
+        seen: KeysValues,
+        mask: Mask | None,
+        positions: Int[Array, " seq"] | None = None,
+        *,
+        trace: Trace = NO_TRACE,
+    ) -> Hidden:
         """Let every position of `x` look at `seen` where `mask` allows."""
-        query = self._split(self.query(x))
+        query = self._turn(self._split(self.query(x), self.heads), positions)
+        if self.kv_heads < self.heads:
+            seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
         if trace.on:
             heads, weights = attention(query, *seen, mask)
             trace.record("weights", weights)
@@ -73,6 +105,13 @@ class MultiHeadAttention(eqx.Module):
         """Queries from `x`, keys and values from `memory` (self-attention: `memory` is `x`)."""
         return self.attend(x, self.keys_values(memory), mask, trace=trace)
 
-    def _split(self, x: Float[Array, "batch seq width"]) -> Float[Array, "batch heads seq d"]:
+    def _split(self, x: Float[Array, "batch seq width"], heads: int) -> Float[Array, "batch heads seq d"]:
         batch, seq, _ = x.shape
-        return x.reshape(batch, seq, self.heads, -1).swapaxes(1, 2)
+        return x.reshape(batch, seq, heads, -1).swapaxes(1, 2)
+
+    def _turn(
+        self, x: Float[Array, "batch heads seq d_k"], positions: Int[Array, " seq"] | None
+    ) -> Float[Array, "batch heads seq d_k"]:
+        if self.rotary is None:
+            return x
+        return self.rotary(x, jnp.arange(x.shape[2]) if positions is None else positions)

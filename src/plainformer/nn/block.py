@@ -2,6 +2,7 @@
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from plainformer.nn.attention import MultiHeadAttention
 from plainformer.nn.cache import KeysValues, write
@@ -17,7 +18,10 @@ def split_keys(key: PRNGKeyArray | None, count: int) -> list[PRNGKeyArray | None
 
 
 class EncoderLayer(eqx.Module):
-    """Self-attention, then feed-forward, each joined to the residual stream."""
+    """Self-attention, then feed-forward, each joined to the residual stream.
+
+    Under a causal mask this is also the layer of a decoder without memory, a language model's; `extend` is for that.
+    """
 
     self_attention: MultiHeadAttention
     feed_forward: FeedForward | GatedFeedForward
@@ -32,6 +36,18 @@ class EncoderLayer(eqx.Module):
         x = self.residuals[1](x, self.feed_forward, second)
         trace.record("output", x)
         return x
+
+    def extend(self, x: Hidden, cache: KeysValues, position: Int[Array, ""], mask: Mask) -> tuple[Hidden, KeysValues]:
+        """The layer for new positions, the first of them `position`: they look at `cache`, extended by themselves."""
+        positions = position + jnp.arange(x.shape[1])
+
+        def look_back(x: Hidden) -> Hidden:
+            nonlocal cache
+            cache = write(cache, self.self_attention.keys_values(x, positions), position)
+            return self.self_attention.attend(x, cache, mask, positions)
+
+        x = self.residuals[0](x, look_back, None)
+        return self.residuals[1](x, self.feed_forward, None), cache
 
 
 class DecoderLayer(eqx.Module):

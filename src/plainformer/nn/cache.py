@@ -21,7 +21,7 @@ def empty_cache(batch: int, heads: int, max_len: int, d_k: int, d_v: int, dtype:
 
 
 def write(cache: KeysValues, new: KeysValues, position: Int[Array, ""]) -> KeysValues:
-    """The cache with `new` (one position long) written at `position`, for all rows at once."""
+    """The cache with `new` (one position or more) written from `position` on, for all rows at once."""
     at = (0, 0, position, 0)
     return KeysValues(
         jax.lax.dynamic_update_slice(cache.keys, new.keys, at),

@@ -23,6 +23,7 @@ def causal_mask(seq: int) -> Mask:
     return (at[None, :] <= at[:, None])[None, None, :, :]
 
 
-def cache_mask(position: Int[Array, ""], max_len: int) -> Bool[Array, "1 1 1 key"]:
-    """The one query at `position` may look at the cached keys 0 … position."""
-    return (jnp.arange(max_len) <= position)[None, None, None, :]
+def cache_mask(position: Int[Array, ""], max_len: int, queries: int = 1) -> Bool[Array, "1 1 query key"]:
+    """The queries at `position`, `position` + 1, … may each look at the cached keys up to their own place."""
+    at = position + jnp.arange(queries)
+    return (jnp.arange(max_len)[None, :] <= at[:, None])[None, None, :, :]

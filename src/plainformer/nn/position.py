@@ -1,4 +1,4 @@
-"""Where a token stands: sinusoidal encodings (section 3.5) and learned ones."""
+"""Where a token stands: sinusoidal encodings (section 3.5), learned ones, and rotation of queries and keys."""
 
 import math
 from typing import Literal
@@ -50,6 +50,26 @@ class Learned(eqx.Module):
 
 
 Position = Sinusoidal | Learned
+
+
+class Rotary(eqx.Module):
+    """Queries and keys turned by their position, so that their product depends on the distance alone.
+
+    Feature i and feature i + d_k/2 are the two coordinates of a point, which is turned by position · theta^(-2i/d_k)
+    (Su et al. 2021, section 3.2.2, in the order of features that Llama's checkpoints have). No parameters.
+    """
+
+    d_k: int = eqx.field(static=True)
+    theta: float = eqx.field(static=True, default=10_000.0)
+
+    def __call__(
+        self, x: Float[Array, "batch heads seq d_k"], positions: Int[Array, " seq"]
+    ) -> Float[Array, "batch heads seq d_k"]:
+        exponents = 2.0 * jnp.arange(self.d_k // 2, dtype=jnp.float32) / self.d_k
+        angles = positions.astype(jnp.float32)[:, None] * jnp.exp(-math.log(self.theta) * exponents)[None, :]
+        sine, cosine = jnp.sin(angles)[None, None].astype(x.dtype), jnp.cos(angles)[None, None].astype(x.dtype)
+        first, second = jnp.split(x, 2, axis=-1)
+        return jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
 
 
 def half_from_interleaved(d_model: int) -> list[int]:

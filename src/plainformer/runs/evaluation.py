@@ -40,7 +40,7 @@ def evaluate_run(
     recipe = load_recipe(run / "recipe.toml", changes) if run else _recipe_of_model(model, changes)
     if recipe.data.test is None:
         raise InputError("no test set is named", where="data.test", fix="give --pairs NAME")
-    if report_file is None and run == folder and not changes:
+    if report_file is None and run is not None and run == folder and not changes:
         report_file = run / "evaluation.json"
     report, translations = evaluate(
         load(model),

@@ -14,7 +14,8 @@ from plainformer.decode.settings import GenerationSettings
 from plainformer.decode.translator import Translator
 from plainformer.evaluate.bleu import check_tokenizer, score_translations
 from plainformer.extras import require
-from plainformer.models.transformer import Transformer, count_parameters
+from plainformer.models.parts import count_parameters
+from plainformer.models.transformer import Transformer
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import Recipe
 from plainformer.runs.folder import begin_run, check_folder, generation_of, keep_model, new_tokenizers, old_tokenizers

@@ -27,17 +27,21 @@ def train_bpe(
     byte_fallback: bool = True,
     min_frequency: int = 2,
     character_coverage: float = 0.9999,
+    lead_space: bool = True,
 ) -> Tokenizer:
     """Learn a byte-pair encoding. The same texts give the same tokenizer, byte for byte.
 
     Args:
-        texts: sentences or documents; for a joint vocabulary, those of both languages.
+        texts: sentences or documents; for a joint vocabulary, those of both languages. They are gone through several
+            times; a generator, which can be gone through but once, is put into a list.
         vocab_size: the largest number of tokens, special tokens, bytes and characters included. Little text may yield
             fewer.
         special: the special tokens; they take the first ids.
         byte_fallback: spell a character outside the alphabet in bytes (256 tokens) instead of making it `unk`.
         min_frequency: a pair seen less often is not merged.
         character_coverage: the share of the text, in (0, 1], whose characters get a token of their own.
+        lead_space: put a space before each text, so that the first word of a sentence is a word like the others. For
+            running text, False: its parts, cut where a line ends, then give the tokens of the whole.
 
     Returns:
         A tokenizer whose ids are: special tokens, bytes if any, characters by code point, merges in the order learnt.
@@ -50,13 +54,16 @@ def train_bpe(
     texts = corpus(texts)
     reserved = reserved_tokens(special, byte_fallback=byte_fallback)
     counts = count_characters(texts)
-    counts[" "] += len(texts)  # the one put before each text
-    alphabet = sorted({" ", *ranked_characters(counts, coverage=character_coverage)})
+    if lead_space:
+        counts[" "] += sum(1 for _ in texts)
+    # The space that is put before each text is in the alphabet however rare it is.
+    alphabet = sorted({*(" " if lead_space else ""), *ranked_characters(counts, coverage=character_coverage)})
     least = len(reserved) + len(alphabet)
     if vocab_size < least:
         raise too_small(vocab_size, at_least=least, holds=f"{len(reserved)} reserved and {len(alphabet)} characters")
 
-    learnt, merges = _learn_merges(texts, alphabet, vocab_size - len(reserved), min_frequency)
+    spans = _spans_within(alphabet, texts, " " if lead_space else "")
+    learnt, merges = _learn_merges(spans, vocab_size - len(reserved), min_frequency)
     backend = tokenizers.Tokenizer(
         BPE(
             vocab=number([*reserved, *learnt]),
@@ -66,30 +73,30 @@ def train_bpe(
             fuse_unk=False,
         )
     )
-    backend.normalizer = lead_with_space()
     backend.pre_tokenizer = cut()
-    backend.decoder = Chain([ByteFallback(), Fuse(), drop_leading_space()])
+    backend.decoder = Chain([ByteFallback(), Fuse()])
+    if lead_space:
+        backend.normalizer = lead_with_space()
+        backend.decoder = Chain([ByteFallback(), Fuse(), drop_leading_space()])
     return Tokenizer(backend, special)
 
 
-def _learn_merges(
-    texts: list[str], alphabet: list[str], size: int, min_frequency: int
-) -> tuple[list[str], list[tuple[str, str]]]:
-    """The learnt tokens (the alphabet first, `size` at most) and the merges, both in order."""
+def _learn_merges(spans: Iterable[str], size: int, min_frequency: int) -> tuple[list[str], list[tuple[str, str]]]:
+    """The learnt tokens (the characters of `spans` first, `size` at most) and the merges, both in order."""
     learner = tokenizers.Tokenizer(BPE())
     learner.pre_tokenizer = cut()
     trainer = BpeTrainer(vocab_size=size, min_frequency=min_frequency, show_progress=False)
-    learner.train_from_iterator(_spans_within(alphabet, texts), trainer)
+    learner.train_from_iterator(spans, trainer)
     model = json.loads(learner.to_str())["model"]
     return sorted(model["vocab"], key=model["vocab"].__getitem__), [(left, right) for left, right in model["merges"]]
 
 
-def _spans_within(alphabet: list[str], texts: list[str]) -> Iterator[str]:
-    """The texts, each after a space, cut at characters outside the alphabet.
+def _spans_within(alphabet: list[str], texts: Iterable[str], before: str) -> Iterator[str]:
+    """The texts, each after what is put `before` it, cut at characters outside the alphabet.
 
     The trainer can limit its alphabet too, but would then skip a rare character and count its neighbours as a pair that
     the text never had, and would choose between equally rare ones by the order of a hash table, new in every run.
     """
     outside = re.compile(f"[^{re.escape(''.join(alphabet))}]+")
     for text in texts:
-        yield from filter(None, outside.split(f" {text}"))
+        yield from filter(None, outside.split(before + text))

@@ -1,10 +1,10 @@
 """Text cut into pieces, words with the space before them: BPE merges inside them, a word vocabulary counts them.
 
-Nothing is thrown away: the pieces joined are the text. A space is put before the whole text, so that a word at the
-start of a sentence is the same piece as inside one, and taken off again after decoding.
+Nothing is thrown away: the pieces joined are the text. A space is put before a sentence, so that a word at its start is
+the same piece as inside, and taken off again after decoding; running text, which may come in parts, is left as it is.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tokenizers import Regex
 from tokenizers.decoders import Strip
@@ -40,19 +40,24 @@ def drop_leading_space() -> Strip:
     return Strip(" ", left=1, right=0)
 
 
-def corpus(texts: Iterable[str]) -> list[str]:
-    """The texts to learn from, checked.
+def corpus(texts: Iterable[str]) -> Iterable[str]:
+    """The texts to learn from, checked, and in a form that can be gone through again.
+
+    Only what can be gone through but once (a generator) is put into a list; what reads a file anew each time stays so.
 
     Raises:
         InputError: there is no text, a single string was passed for many, or a text is not valid Unicode.
     """
     if isinstance(texts, str):
         raise InputError("one string was given where many texts are expected", fix="pass a list of sentences")
-    texts = list(texts)
-    if not any(texts):
-        raise InputError("there is no text to learn a vocabulary from", fix="give at least one sentence")
+    if isinstance(texts, Iterator):
+        texts = list(texts)
+    empty = True
     for number, text in enumerate(texts, start=1):
         check_unicode(text, where=f"text {number}")
+        empty = empty and not text
+    if empty:
+        raise InputError("there is no text to learn a vocabulary from", fix="give at least one sentence")
     return texts
 
 

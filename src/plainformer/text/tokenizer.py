@@ -138,6 +138,11 @@ class Tokenizer:
         """The id that hides a token, or None."""
         return None if self.special.mask is None else self.id(self.special.mask)
 
+    def special_id(self, role: str) -> int | None:
+        """The id of the special token with this role (pad, bos, eos, unk, mask), or None."""
+        token = getattr(self.special, role)
+        return None if token is None else self.id(token)
+
     def _needed(self, role: str) -> int:
         token = getattr(self.special, role)
         found = None if token is None else self.id(token)

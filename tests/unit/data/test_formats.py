@@ -5,6 +5,7 @@ import gzip
 import pytest
 
 from plainformer.data import read_lines
+from plainformer.data.formats import json_texts, text_blocks
 from plainformer.errors import InputError
 
 
@@ -60,3 +61,71 @@ def test_a_damaged_gzip_file_is_refused(tmp_path, damage, said):
         read_lines(path)
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+# Running text, in blocks.
+
+EVERY_LINE_END = "one\r\ntwo\rthree\n\r\n\rfür\u2028🙂\x85\x0c\r"
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 7, 1000])
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz"])
+def test_blocks_joined_are_the_text_with_one_kind_of_line_end(tmp_path, name, size):
+    path = tmp_path / name
+    data = b"\xef\xbb\xbf" + EVERY_LINE_END.encode()
+    path.write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    assert "".join(text_blocks(path, size)) == "one\ntwo\nthree\n\n\nfür\u2028🙂\x85\x0c\n"
+
+
+def test_an_empty_file_has_no_blocks(tmp_path):
+    path = tmp_path / "a.txt"
+    for nothing in (b"", b"\xef\xbb\xbf"):
+        path.write_bytes(nothing)
+        assert list(text_blocks(path)) == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 1000])
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("gut\nschön\n".encode("latin-1"), "a.txt:2: not UTF-8: 0xF6 at byte 4 of the line"),
+        ("gut\nä€🙂".encode() + b"\xe2\x82z\n\n", "a.txt:2: not UTF-8: 0xE2 at byte 10 of the line"),
+        ("gut\n\nä".encode() + b"\xf0\x9f\x99", "a.txt:3: not UTF-8: 0xF0 at byte 3 of the line"),  # the end is missing
+        (b"\xe2\x82\nab\n", "a.txt:1: not UTF-8: 0xE2 at byte 1 of the line"),
+        (b"\xef\xbb\xbfab\xff\n", "a.txt:1: not UTF-8: 0xFF at byte 6 of the line"),
+        (b"abc\nde\0f\nde\0", "a.txt:2: NUL byte at byte 3 of the line: the file is binary"),
+        ("abc\nä".encode() + b"\0\n", "a.txt:2: NUL byte at byte 3 of the line: the file is binary"),
+        ("a\n".encode("utf-16"), "byte order mark of UTF-16"),
+        (gzip.compress(b"a\n"), "gzip-compressed, and its name does not say so"),
+    ],
+)
+def test_running_text_that_is_not_utf8_is_refused_with_its_place(tmp_path, content, said, size):
+    path = tmp_path / "a.txt"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        list(text_blocks(path, size))
+    assert said in str(caught.value)
+
+
+def test_json_texts_keep_their_line_breaks(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "a\\r\\n\\nb", "id": 3}\n\n{"text": ""}\n{"id": 1, "text": " c"}', encoding="utf-8")
+    assert list(json_texts(path)) == [(1, "a\r\n\nb"), (2, ""), (3, ""), (4, " c")]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"text": "a"', "a.jsonl:2: broken JSON at column 13"),
+        ('["a"]', 'a.jsonl:2: the line holds a JSON array, and an object is needed; write {"text": "..."} a line'),
+        ('{"texts": "a", "n": 1}', "a.jsonl:2: the object has no key 'text'; its keys are 'texts', 'n'"),
+        ('{"text": 7}', "a.jsonl:2: 'text' holds a JSON number, and a string is needed"),
+        ('{"text": "a\\ud83d"}', "a.jsonl:2: 'text' holds half of a surrogate pair at character 2"),
+    ],
+)
+def test_a_line_without_a_document_is_refused_with_its_place(tmp_path, line, said):
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "fine"}\n' + line + "\n", encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        list(json_texts(path))
+    assert said in str(caught.value)

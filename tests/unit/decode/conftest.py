@@ -1,4 +1,8 @@
-"""A toy model with the interface of a Transformer: its logits hang on the source and on the whole prefix, by table."""
+"""Toy models whose every prediction is written down in a table.
+
+One has the interface of a Transformer: its logits hang on the source and on the whole prefix. The others are language
+models without layers, whose logits hang on the last token alone, or on its place alone.
+"""
 
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -10,7 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.models.config import TransformerConfig
+from plainformer.models.config import LanguageModelConfig, TransformerConfig
+from plainformer.models.language_model import LanguageModel
 
 # Numbers that no code may take for granted.
 BOS, EOS, PAD = 1, 4, 2
@@ -86,7 +91,43 @@ def next_logits(model: Toy, source: list[int]) -> Callable[[list[int]], np.ndarr
     return after
 
 
+def make_bigram(table: Any, *, context: int = 99, **config: Any) -> LanguageModel:
+    """After token i the logits are row i of `table` (vocab, vocab), wherever it stands."""
+    return _without_layers(np.asarray(table), context, position="rotary", **config)
+
+
+def make_script(script: Any, vocab: int, *, context: int = 99, **config: Any) -> LanguageModel:
+    """A text that is at place p, whatever it says, goes on with token `script[p + 1]`, as good as certainly."""
+    table = np.zeros((context, vocab))
+    table[range(len(script) - 1), script[1:]] = 50.0
+    return _without_layers(table, context, position="learned", **config)
+
+
+def _without_layers(table: np.ndarray, context: int, **config: Any) -> LanguageModel:
+    """What is looked up, tokens or places, is a row of the identity, and the output projection is the table."""
+    width, vocab = table.shape
+    sizes = {"d_model": width, "heads": 1, "d_k": 2, "d_v": 2, "layers": 0, "norm_position": "post"}
+    sizes |= {"vocab": vocab, "tie": False, "context": context}
+    model = LanguageModel(LanguageModelConfig(**{**sizes, **config}), key=jax.random.key(0))
+    rows = model.config.rows(vocab)
+    output = jnp.zeros((width, rows)).at[:, :vocab].set(table)
+    model = eqx.tree_at(lambda m: m.output.weight, model, output)
+    if model.position is None:
+        return eqx.tree_at(lambda m: m.embedding.table, model, jnp.eye(rows, width))
+    tables = jnp.zeros((rows, width)), jnp.eye(width)
+    return eqx.tree_at(lambda m: (m.embedding.table, m.position.table), model, tables)
+
+
 @pytest.fixture(scope="session")
 def toys() -> SimpleNamespace:
-    """`toys.make(...)` makes a toy; `toys.ids` are its special tokens, as keyword arguments; `toys.next_logits`."""
-    return SimpleNamespace(make=make_toy, next_logits=next_logits, ids={"bos": BOS, "eos": EOS, "pad": PAD})
+    """`toys.make(...)` makes a toy; `toys.ids` are its special tokens, as keyword arguments; `toys.next_logits`.
+
+    `toys.bigram` and `toys.script` are the language models.
+    """
+    return SimpleNamespace(
+        make=make_toy,
+        next_logits=next_logits,
+        ids={"bos": BOS, "eos": EOS, "pad": PAD},
+        bigram=make_bigram,
+        script=make_script,
+    )

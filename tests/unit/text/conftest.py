@@ -67,6 +67,12 @@ def bpe() -> Tokenizer:
 
 
 @pytest.fixture(scope="session")
+def running() -> Tokenizer:
+    """Byte-pair encoding of running text, without a space before it."""
+    return train_bpe(SENTENCES, 431, lead_space=False)
+
+
+@pytest.fixture(scope="session")
 def characters() -> Tokenizer:
     return train_character(SENTENCES)
 

@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from hypothesis import given, strategies as st
 
 from plainformer.errors import InputError
 from plainformer.text import SpecialTokens, Tokenizer, train_bpe
+from plainformer.text.pieces import corpus
 
 # Pieces: " low" three times and " lower" once, so the alphabet is " elorw" and the pairs count (space,l) 4, (l,o) 4,
 # (o,w) 4, (w,e) 1, (e,r) 1. Ties go to the pair that comes first in the alphabet: (space,l), after which (o,w) with 4
@@ -113,6 +116,43 @@ def test_the_empty_text_has_no_ids(bpe: Tokenizer) -> None:
 def test_a_word_is_the_same_token_wherever_it_stands() -> None:
     tokenizer = train_bpe(["की में की में की"] * 2, 300)
     assert [tokenizer.token(id) for id in tokenizer.encode("में की में")] == [" में", " की", " में"]
+
+
+def test_without_a_leading_space_merges_worked_by_hand(tmp_path: Path) -> None:
+    """Pieces: "low" once, " low" twice, " lower" once: (o,w) and (l,o) 4, (space,l) 3, (w,e) and (e,r) 1."""
+    tokenizer = train_bpe(LOW, 500, lead_space=False)
+    # (l,o) comes before (o,w) in the alphabet, after which (lo,w) is the most frequent, then (space,low).
+    assert model(tokenizer, tmp_path / "tokenizer.json")["merges"] == [["l", "o"], ["lo", "w"], [" ", "low"]]
+    assert [tokenizer.token(id) for id in tokenizer.encode("low low")] == ["low", " low"]
+    assert tokenizer.decode(tokenizer.encode("low low")) == "low low"
+    assert train_bpe(["a"], 500, lead_space=False).id(" ") is None
+
+
+@given(st.text())
+def test_without_a_leading_space_the_identity_holds_too(running: Tokenizer, text: str) -> None:
+    assert running.decode(running.encode(text)) == text
+
+
+PARTS = st.text(st.sampled_from(" \t\n\r.aé1की🙂\u200d") | st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.lists(PARTS.map(lambda part: part.strip("\n\r") + "\n")))
+def test_running_text_in_parts_cut_at_line_ends_has_the_ids_of_the_whole(running: Tokenizer, parts: list[str]) -> None:
+    parts = [part for part in parts if part != "\n"]  # a run of line ends stays in one part
+    whole = "".join(parts)
+    ids = list(chain.from_iterable(running.encode_batch(parts)))
+    assert ids == running.encode(whole)
+    assert running.decode(ids) == whole
+
+
+def test_texts_that_can_be_read_anew_are_not_kept_and_a_generator_gives_the_same() -> None:
+    class Anew:
+        def __iter__(self) -> Iterator[str]:
+            for number in range(2000):
+                yield f"low lower {number} " * 10
+
+    assert train_bpe(Anew(), 400).fingerprint == train_bpe(iter(list(Anew())), 400).fingerprint
+    assert not isinstance(corpus(Anew()), list)
 
 
 def test_without_bytes_a_new_character_is_unknown() -> None:

@@ -1,10 +1,14 @@
 """A vocabulary of characters."""
 
+import random
+from collections import Counter
+
 import pytest
 from hypothesis import given, strategies as st
 
 from plainformer.errors import InputError
 from plainformer.text import SpecialTokens, Tokenizer, train_character
+from plainformer.text.character import count_characters
 
 BANANA = ["banana", "band"]  # a 4, n 3, b 2, d 1
 
@@ -25,6 +29,12 @@ def test_each_unknown_character_counts() -> None:
     tokenizer = train_character(BANANA)
     assert tokenizer.count_unknown(tokenizer.encode("xaxx")) == 3
     assert tokenizer.unknown_characters("xaéx ") == ["x", "é", " "]
+
+
+def test_characters_of_long_and_short_texts_are_counted_alike() -> None:
+    text = "".join(random.Random(3).choices("abc\nकी🙂\U0010ffff\0", k=1 << 14))
+    assert count_characters([text]) == count_characters(text) == Counter(text)
+    assert count_characters([text, "ab", text]) == Counter(text + "ab" + text)
 
 
 def test_known_text_is_kept_to_the_letter(characters: Tokenizer, sentences: list[str]) -> None:

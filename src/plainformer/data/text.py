@@ -1,0 +1,259 @@
+"""Running text: documents read as a stream of pieces, the first part to train on and the rest held out.
+
+A document is a file of plain text, a line of JSONL (`{"text": ...}`) or a text that is built in. No more than a piece
+or two is in memory at once; only a line of JSONL is read whole.
+"""
+
+import difflib
+import glob
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from plainformer.data.corpus import any_of, some_of
+from plainformer.data.embedded import TEXTS
+from plainformer.data.formats import json_texts, text_blocks
+from plainformer.errors import InputError
+
+PIECE = 1 << 18
+"""Characters of a piece at most. A tokenizer takes a few hundred bytes a character while it is at work on it."""
+
+SAMPLE = 100_000_000
+"""Characters enough to learn a vocabulary from."""
+
+Documents = Callable[[], Iterator[Iterable[str]]]
+"""Reads the documents from the start, each as the blocks that it is read in, whose bounds mean nothing."""
+
+# The places at which a text is cut, the best first: there the pre-tokenizer of `text.pieces` ends a piece, so that the
+# tokens of the two sides are those of the whole. GPT-2's, and those that came of it, do so at the first two; of several
+# line ends in a row, they put the last by itself, but only if something follows.
+_SEAMS = (
+    re.compile(r"(?<=\S\n)(?=\S)"),
+    re.compile(r"(?<=\S)(?= [^\W\d_])"),
+    re.compile(r"(?<=[\r\n])(?![\r\n])"),
+)
+_NEAR = 1 << 12  # characters before the end of a piece in which a seam is looked for first
+
+_PARALLEL = (".tsv", ".tmx")
+
+
+class Piece(NamedTuple):
+    """A part of a document, and whether the document begins with it."""
+
+    text: str
+    begins: bool
+
+
+@dataclass(frozen=True)
+class RunningText:
+    """Text for a language model, split by position. `read_text` and `embedded_text` make it.
+
+    Attributes:
+        name: what it is called in a message.
+        characters, train_characters: how many there are, and how many of them, from the first on, are for training.
+        documents: how many there are; empty ones do not count.
+        fingerprint: the SHA-256 (hex) of the text and of where its documents end. A file's name, its compression and
+            its kind of line ends do not count.
+    """
+
+    name: str
+    characters: int
+    train_characters: int
+    documents: int
+    fingerprint: str
+    _read: Documents
+
+    def train(self, most: int | None = None) -> Iterator[Piece]:
+        """The pieces of the first part, `most` characters of it at most."""
+        return self._between(0, self.train_characters if most is None else min(most, self.train_characters))
+
+    def dev(self) -> Iterator[Piece]:
+        """The pieces of the held-out part."""
+        return self._between(self.train_characters, self.characters)
+
+    def sample(self, most: int = SAMPLE) -> "Sample":
+        """The first `most` characters to train on, to learn a vocabulary from; for one of characters, take them all."""
+        return Sample(self, most)
+
+    def split_line(self) -> str:
+        """The split, for a log."""
+        held_out = self.characters - self.train_characters
+        documents = "1 document" if self.documents == 1 else f"{self.documents:,} documents"
+        return (
+            f"{self.name}: {self.characters:,} characters in {documents}; the first {self.train_characters:,} to train "
+            f"on, the last {held_out:,} ({held_out / self.characters:.1%}) held out"
+        )
+
+    def _between(self, start: int, stop: int) -> Iterator[Piece]:
+        """The pieces of the characters from `start` to before `stop`."""
+        at = 0
+        for piece in _pieces(self._read()):
+            if at >= stop:
+                return
+            end = at + len(piece.text)
+            if end > start:
+                yield Piece(piece.text[max(start - at, 0) : stop - at], piece.begins and at >= start)
+            at = end
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Texts that are read anew each time they are gone through: the pieces of the first characters to train on."""
+
+    text: RunningText
+    most: int
+
+    def __iter__(self) -> Iterator[str]:
+        return (piece.text for piece in self.text.train(self.most))
+
+
+def read_text(paths: str | Path | Sequence[str | Path], *, dev_share: float = 0.1, key: str = "text") -> RunningText:
+    """Running text from files, which are read through once, for their length and fingerprint.
+
+    Args:
+        paths: files and globs (`**` is any number of folders), each plain or `.gz`. A `.jsonl` file has a document a
+            line, any other is one document of plain text. A glob's files are sorted; a file that is named twice is read
+            once, at its first place.
+        dev_share: the share of the characters, from the end, that is held out, from 0 to less than 1.
+        key: of the text in a line of JSONL.
+
+    Raises:
+        InputError: nothing is found (with what is there that is close), a file cannot be read (see `formats`) or is
+            parallel text, there is no text in all of them, or `dev_share` is no share.
+    """
+    given = [paths] if isinstance(paths, str | Path) else list(paths)
+    files = find_files(given)
+    name = str(given[0]) if len(given) == 1 else f"{len(files):,} files"
+
+    def documents() -> Iterator[Iterable[str]]:
+        for path in files:
+            if _suffix(path) == ".jsonl":
+                yield from ((text,) for _, text in json_texts(path, key))
+            else:
+                yield text_blocks(path)
+
+    return _surveyed(name, documents, dev_share)
+
+
+def embedded_text(name: str, *, dev_share: float = 0.1) -> RunningText:
+    """A text that is built in, by its name in `embedded.TEXTS`.
+
+    Raises:
+        InputError: there is none of this name, or `dev_share` is no share.
+    """
+    if name not in TEXTS:
+        near = difflib.get_close_matches(name, TEXTS, n=1)
+        there = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(TEXTS)}"
+        raise InputError(f"no text {name!r} is built in", fix=there)
+    load = TEXTS[name]
+    return _surveyed(name, lambda: iter([(text,) for text in load()]), dev_share)
+
+
+def find_files(paths: Sequence[str | Path]) -> list[Path]:
+    """The files that paths and globs stand for, each once.
+
+    Raises:
+        InputError: one of them stands for no file (with what is there that is close) or for parallel text.
+    """
+    if not paths:
+        raise InputError("no file of text is named", fix="give a path, or a glob such as texts/*.txt")
+    found: dict[Path, None] = {}
+    for given in paths:
+        path = Path(given).expanduser()
+        if path.exists() or not glob.has_magic(str(path)):
+            _check_file(path)
+            found[path] = None
+            continue
+        files = [file for match in sorted(glob.glob(str(path), recursive=True)) if (file := Path(match)).is_file()]
+        if not files:
+            raise _nothing_at(path, "no file matches")
+        found |= dict.fromkeys(files)
+    for path in found:
+        if _suffix(path) in _PARALLEL:
+            raise InputError(
+                f"{_suffix(path)} is a format of parallel text, and running text is needed",
+                where=str(path),
+                fix="give .txt or .jsonl, or rename it to .txt to read it as it stands",
+            )
+    return list(found)
+
+
+def _suffix(path: Path) -> str:
+    return Path(path.name.removesuffix(".gz")).suffix
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise InputError("this is a folder, and a file is needed", where=str(path), fix=f"give {path / '*.txt'}")
+    if not path.exists():
+        raise _nothing_at(path, "there is no such file")
+
+
+def _nothing_at(path: Path, what: str) -> InputError:
+    """The error for a path or glob that finds nothing, with what is closest to the first part of it that is missing."""
+    missing = path
+    while not missing.parent.is_dir() and missing.parent != missing:
+        missing = missing.parent
+    try:
+        names = sorted(name for name in os.listdir(missing.parent) if not name.startswith("."))
+    except OSError:
+        return InputError(what, where=str(path), fix="check the path")
+    near = difflib.get_close_matches(missing.name, names, n=3)
+    fix = f"did you mean {any_of(near)}?" if near else f"{missing.parent} has {some_of(names) or 'nothing in it'}"
+    return InputError(what, where=str(path), fix=fix)
+
+
+def _surveyed(name: str, read: Documents, dev_share: float) -> RunningText:
+    if not 0 <= dev_share < 1:
+        raise InputError(f"dev_share is {dev_share}", fix="choose a share from 0 to less than 1")
+    characters = documents = size = 0
+    digest = hashlib.sha256()
+    for piece in _pieces(read()):
+        if piece.begins and documents:
+            # After each document its size, so that no two lists of documents have the same bytes.
+            digest.update(size.to_bytes(8, "little"))
+            size = 0
+        data = piece.text.encode()
+        digest.update(data)
+        characters, documents, size = characters + len(piece.text), documents + piece.begins, size + len(data)
+    digest.update(size.to_bytes(8, "little"))
+    if not characters:
+        raise InputError("there is no text in it", where=name, fix="give a file with text")
+    return RunningText(name, characters, int(characters * (1 - dev_share)), documents, digest.hexdigest(), read)
+
+
+def _pieces(documents: Iterable[Iterable[str]]) -> Iterator[Piece]:
+    for document in documents:
+        begins = True
+        for text in _cut(document):
+            yield Piece(text, begins)
+            begins = False
+
+
+def _cut(blocks: Iterable[str]) -> Iterator[str]:
+    """The text of the blocks, cut anew: at seams, into pieces of PIECE characters at most."""
+    held = ""
+    for block in blocks:
+        for start in range(0, len(block), PIECE):
+            held += block[start : start + PIECE]
+            while len(held) > PIECE:
+                at = _seam(held, PIECE)
+                yield held[:at]
+                held = held[at:]
+    if held:
+        yield held
+
+
+def _seam(text: str, most: int) -> int:
+    """The last of the best places to cut `text`, which is longer than `most`, after at most so many characters."""
+    for pattern in _SEAMS:
+        for start in (max(0, most - _NEAR), 0):
+            # What is looked at may reach two characters beyond the cut.
+            places = [at for match in pattern.finditer(text, start, most + 2) if (at := match.start()) <= most]
+            if places:
+                return places[-1]
+    return most

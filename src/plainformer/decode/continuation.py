@@ -1,0 +1,173 @@
+"""Going on with a text: token after token of a language model, many texts at once, in a compiled loop.
+
+All rows stand at the same place. Where prompts differ in length, the longer ones are still being read while the
+shorter ones are being written: a place that holds a token is read, one that holds none is written.
+
+A text that outgrows the context is seen through a window (`window.py`). What stays in the window when it slides is read
+anew, so that at any time the logits are those of the full forward of the window. `reference.continuation` is the
+definition: the same tokens, in a dozen lines.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from plainformer.decode.batch import check_vocabulary
+from plainformer.decode.constraints import generated_tokens, penalise_repetition
+from plainformer.decode.sampling import sample
+from plainformer.decode.settings import SamplingSettings
+from plainformer.decode.window import window_start
+from plainformer.errors import InputError
+from plainformer.models.language_model import LanguageModel, LanguageModelState
+from plainformer.shapes import Array, Bool, Int, Key, UInt32
+
+UNWRITTEN = -1
+ROUND = 64  # texts and windows have room for a multiple of this, so that those of like length share a program
+PIECES = (256, 16, 1)  # what is known is read in pieces of these lengths: few shapes to compile, little memory
+
+
+class _Pages(eqx.Module):
+    """What the loop carries. Places are counted from the first token of the prompts.
+
+    texts: the tokens, `UNWRITTEN` where there are none yet.
+    ends: how long each text may become; how long it is, once it has ended.
+    start: where the window begins.
+    state: the model's, which has read the window up to, not including, the place `at`.
+    """
+
+    texts: Int[Array, "rows places"]
+    ends: Int[Array, " rows"]
+    start: Int[Array, ""]
+    state: LanguageModelState
+
+    @property
+    def at(self) -> Int[Array, ""]:
+        return self.start + self.state.position[0]
+
+
+def continuations(
+    model: LanguageModel,
+    prompts: Sequence[Sequence[int]],
+    settings: SamplingSettings,
+    *,
+    numbers: Sequence[int] | None = None,
+    forbidden: Sequence[int] = (),
+    eos: int | None = None,
+    burst: int = 64,
+    on_slide: Callable[[], None] = lambda: None,
+) -> Iterator[list[list[int]]]:
+    """What comes after each prompt: at every turn the next tokens of each row, until all have ended.
+
+    A row ends with `eos`, which is not given out, or after `max_tokens`. Rows do not depend on each other.
+
+    Args:
+        prompts: token ids, at least one each.
+        numbers: the number of each row among the samples of its prompt (0 by default), which its choices depend on.
+        forbidden: ids that are never written.
+        burst: the most tokens that a turn brings; 1 to see each as it comes.
+        on_slide: called whenever a text does not fit the context and a window of it is opened.
+
+    Raises:
+        InputError: a prompt is empty, or holds an id outside the vocabulary.
+    """
+    if not prompts:
+        return
+    config, lengths = model.config, [len(prompt) for prompt in prompts]
+    check_vocabulary(prompts, config.vocab, "prompt")
+    if not all(lengths):
+        raise InputError("the prompt is empty", where=f"prompt {lengths.index(0) + 1}", fix="give at least one token")
+    ends = np.array(lengths, np.int32) + settings.max_tokens
+    texts = np.full((len(prompts), round_up(int(ends.max()))), UNWRITTEN, np.int32)
+    for row, prompt in enumerate(prompts):
+        texts[row, : len(prompt)] = prompt
+    room = min(round_up(int(ends.max())), config.context)
+    keys = _keys(jnp.uint32(settings.seed), jnp.asarray(numbers or [0] * len(prompts), jnp.int32))
+    banned = np.zeros(config.rows(config.vocab), bool)
+    banned[list(forbidden)] = True
+    # What is not compiled in may change without compiling anew.
+    constants = (
+        jnp.asarray(banned),
+        jnp.int32(UNWRITTEN if eos is None else eos),
+        replace(settings, seed=0, max_tokens=1),
+    )
+
+    known = min(lengths)  # tokens that every row has
+    while (ends > known).any():
+        start = window_start(known, config.context)
+        if start:
+            on_slide()
+        state = read(model, texts[:, start : known - 1], room)
+        pages = _Pages(jnp.asarray(texts), jnp.asarray(ends), jnp.int32(start), state)
+        full = start + config.context + 1  # the last token of the window predicts one more
+        while known < full and (ends > known).any():
+            before, known = known, min(known + burst, full, int(ends.max()))
+            pages = _write(model, pages, jnp.int32(known), keys, *constants)
+            texts, ends = np.asarray(pages.texts), np.asarray(pages.ends)
+            rows = zip(texts, lengths, ends, strict=True)
+            yield [text[max(before, length) : min(known, end)].tolist() for text, length, end in rows]
+
+
+def round_up(length: int) -> int:
+    return -(-length // ROUND) * ROUND
+
+
+def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState:
+    """The model's state after reading `ids` (rows, seq), none of them perhaps, with room for `room` tokens in all."""
+    rows, length = ids.shape
+    state, done = model.start(rows, room), 0
+    for piece in PIECES:
+        while length - done >= piece:
+            state = _read(model, jnp.asarray(ids[:, done : done + piece]), state)
+            done += piece
+    return state
+
+
+@eqx.filter_jit
+def _read(model: LanguageModel, ids: Int[Array, "rows piece"], state: LanguageModelState) -> LanguageModelState:
+    return model.extend(ids, state)[1]
+
+
+@jax.jit
+def _keys(seed: UInt32[Array, ""], numbers: Int[Array, " rows"]) -> Key[Array, " rows"]:
+    return jax.vmap(lambda number: jax.random.fold_in(jax.random.key(seed), number))(numbers)
+
+
+@eqx.filter_jit
+def _write(
+    model: LanguageModel,
+    pages: _Pages,
+    until: Int[Array, ""],
+    keys: Key[Array, " rows"],
+    banned: Bool[Array, " vocab"],
+    eos: Int[Array, ""],
+    settings: SamplingSettings,
+) -> _Pages:
+    """Go on until every row has `until` tokens, or has ended."""
+
+    def step(pages: _Pages) -> _Pages:
+        texts, place = pages.texts, pages.at + 1
+        logits, state = model.step(texts[:, pages.at], pages.state)
+        if settings.repetition_penalty != 1.0:
+            seen = generated_tokens(texts, place, logits.shape[-1])
+            logits = penalise_repetition(logits, seen, settings.repetition_penalty)
+        logits = jnp.where(jnp.broadcast_to(banned, logits.shape), -jnp.inf, logits)
+        # The token at a place of a text is drawn with the key of that place, wherever the window stands.
+        drawn = sample(logits, jax.vmap(jax.random.fold_in, (0, None))(keys, place), settings)
+        unwritten = texts[:, place] == UNWRITTEN
+        ended = unwritten & (drawn == eos) & (place < pages.ends)
+        return _Pages(
+            texts=texts.at[:, place].set(jnp.where(unwritten, drawn, texts[:, place])),
+            ends=jnp.where(ended, place, pages.ends),
+            start=pages.start,
+            state=state,
+        )
+
+    def goes_on(pages: _Pages) -> Bool[Array, ""]:
+        known = pages.at + 1
+        return (known < until) & jnp.any(pages.ends > known)
+
+    return jax.lax.while_loop(goes_on, step, pages)

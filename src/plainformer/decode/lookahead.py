@@ -1,0 +1,84 @@
+"""Beam search for a language model: the most probable continuations of a prompt."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+
+from plainformer.decode.batch import check_vocabulary
+from plainformer.decode.beam import search_from
+from plainformer.decode.constraints import Rules
+from plainformer.decode.continuation import read, round_up
+from plainformer.decode.contract import Hypotheses, Hypothesis
+from plainformer.decode.settings import GenerationSettings
+from plainformer.errors import InputError, WorkError
+from plainformer.models.language_model import LanguageModel
+from plainformer.shapes import Array, Bool, Float, Int
+
+
+def best_continuations(
+    model: LanguageModel,
+    prompt: Sequence[int],
+    settings: GenerationSettings,
+    *,
+    max_tokens: int,
+    eos: int | None = None,
+    forbidden: Sequence[int] = (),
+) -> list[Hypothesis]:
+    """The `n_best` continuations of one prompt, best first, by the search of `beam.py`.
+
+    The prompt is read once. The length that scores and bounds speak of is that of the continuation, `eos` included; so
+    is what may not be repeated. `max_ratio` and `max_margin` are not looked at.
+
+    Raises:
+        InputError: the prompt is empty or holds an id outside the vocabulary, or prompt and `max_tokens` do not fit the
+            context: a window cannot slide under hypotheses of which each has its own past.
+        WorkError: the model's outputs are not finite.
+    """
+    config = model.config
+    check_vocabulary([prompt], config.vocab, "prompt")
+    if not prompt:
+        raise InputError("the prompt is empty", fix="give at least one token")
+    needed = len(prompt) - 1 + max_tokens  # the last token is not read
+    if needed > config.context:
+        raise InputError(
+            f"a prompt of {len(prompt):,} tokens and {max_tokens:,} more do not fit the context of {config.context:,}, "
+            "and a beam search cannot slide",
+            fix="give fewer max_tokens or a shorter prompt, or sample",
+        )
+    nothing = config.rows(config.vocab)  # an id that never comes
+    state = read(model, np.array([prompt[:-1]], np.int32).reshape(1, -1), min(round_up(needed), config.context))
+    allowed = np.ones(config.vocab, bool)
+    allowed[list(forbidden)] = False
+    found = _search(
+        model,
+        state,
+        jnp.array([prompt[-1]], jnp.int32),
+        jnp.array([max_tokens], jnp.int32),
+        jnp.asarray(settings.length_weights(max_tokens)),
+        jnp.asarray(allowed),
+        Rules.of(settings, bos=nothing, eos=nothing if eos is None else eos, pad=nothing),
+        settings.beam_size,
+        settings.n_best,
+    )
+    (hypotheses,) = found.unbatch()
+    if not hypotheses:
+        raise WorkError("the model's log-probabilities are not finite", fix="check that its weights are finite")
+    return hypotheses
+
+
+@eqx.filter_jit
+def _search(
+    model: LanguageModel,
+    state: Any,
+    last: Int[Array, " batch"],
+    bounds: Int[Array, " batch"],
+    weights: Float[Array, " lengths"],
+    allowed: Bool[Array, " tokens"],
+    rules: Rules,
+    beam: int,
+    n_best: int,
+) -> Hypotheses:
+    return search_from(model.step, state, last, bounds, weights, allowed, rules, beam, n_best)

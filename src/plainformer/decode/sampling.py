@@ -1,0 +1,41 @@
+"""Which token comes next, by chance: temperature, top-k, top-p and min-p."""
+
+import jax
+import jax.numpy as jnp
+
+from plainformer.decode.settings import SamplingSettings
+from plainformer.shapes import Array, Float, Int, Key
+
+
+def sample(
+    logits: Float[Array, "rows vocab"], keys: Key[Array, " rows"], settings: SamplingSettings
+) -> Int[Array, " rows"]:
+    """One token a row, drawn with the row's own key; at temperature 0 the most probable, the lowest id among equals.
+
+    Logits of -inf are never drawn.
+    """
+    if settings.temperature == 0.0:
+        return jnp.argmax(logits, axis=-1).astype(jnp.int32)
+    return jax.vmap(jax.random.categorical)(keys, likely(logits, settings)).astype(jnp.int32)
+
+
+def likely(logits: Float[Array, "rows vocab"], settings: SamplingSettings) -> Float[Array, "rows vocab"]:
+    """The logits to draw from: -inf for every token that the settings leave out.
+
+    In this order: temperature; the `top_k` best (Fan et al. 2018); of those the smallest set that has `top_p` of their
+    probability (Holtzman et al. 2020); of those the ones at least `min_p` times as probable as the best (Nguyen et al.
+    2024). Of equals, the lower ids stay.
+    """
+    # The best is moved to 0 first: divided by a tiny temperature, the others then overflow to -inf, not to inf.
+    scaled = (logits - logits.max(axis=-1, keepdims=True)) / settings.temperature
+    if not (settings.top_k or settings.top_p < 1.0 or settings.min_p):
+        return scaled
+    # Best first, the lower id among equals.
+    ranked, ids = jax.lax.top_k(scaled, min(settings.top_k or scaled.shape[-1], scaled.shape[-1]))
+    probability = jax.nn.softmax(ranked, axis=-1)
+    kept = probability >= settings.min_p * probability[:, :1]
+    if settings.top_p < 1.0:  # at 1 nothing goes, whatever a sum of many roundings says
+        kept &= jnp.cumsum(probability, axis=-1) - probability < settings.top_p
+    rows = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
+    stays = jnp.zeros(scaled.shape, bool).at[rows, ids].set(kept)
+    return jnp.where(stays, scaled, -jnp.inf)

@@ -1,0 +1,47 @@
+"""The parts that a configuration names: where a word in `config.json` becomes a module."""
+
+import math
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+
+from plainformer.models.config import Config
+from plainformer.nn.attention import MultiHeadAttention
+from plainformer.nn.dropout import Dropout
+from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
+from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
+from plainformer.nn.position import Rotary
+from plainformer.nn.residual import PostNorm, PreNorm, Residual
+from plainformer.shapes import PRNGKeyArray
+
+NORMS: dict[str, Callable[[int], Norm]] = {"layer": LayerNorm, "rms": RMSNorm}
+RESIDUALS: dict[str, Callable[[Norm, Dropout], Residual]] = {"post": PostNorm, "pre": PreNorm}
+
+
+def make_attention(
+    config: Config, key: PRNGKeyArray, *, kv_heads: int | None = None, rotary: Rotary | None = None
+) -> MultiHeadAttention:
+    widths = config.key_width, config.value_width
+    return MultiHeadAttention(
+        config.d_model, config.heads, *widths, bias=config.bias, kv_heads=kv_heads, rotary=rotary, key=key
+    )
+
+
+def make_feed_forward(config: Config, key: PRNGKeyArray) -> FeedForward | GatedFeedForward:
+    kind = GatedFeedForward if config.gated else FeedForward
+    return kind(config.d_model, config.d_ff, config.activation, bias=config.bias, key=key)
+
+
+def make_residual(config: Config) -> Residual:
+    return RESIDUALS[config.norm_position](NORMS[config.norm](config.d_model), Dropout(config.dropout))
+
+
+def make_final_norm(config: Config) -> Norm | None:
+    """A pre-norm stack leaves its stream unnormalised and ends with one more norm; a post-norm one needs none."""
+    return NORMS[config.norm](config.d_model) if config.norm_position == "pre" else None
+
+
+def count_parameters(model: eqx.Module) -> int:
+    """Trained numbers of a model; a tied table counts once."""
+    return sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(eqx.filter(model, eqx.is_inexact_array)))

@@ -1,0 +1,61 @@
+"""Beam search for language models: against all continuations there are, and against its definition."""
+
+from itertools import product
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from plainformer.decode import GenerationSettings, best_continuations, reference
+from plainformer.errors import InputError
+
+VOCAB, EOS, LONGEST = 4, 2, 3
+TABLE = np.random.default_rng(8).normal(size=(VOCAB, VOCAB)) * 1.5
+
+
+def test_a_beam_that_holds_everything_finds_the_best_of_all(toys: SimpleNamespace) -> None:
+    """Every continuation of up to three tokens, scored by hand. Sums of three float32 numbers: 1e-6."""
+    logprobs = TABLE - np.log(np.exp(TABLE).sum(axis=1, keepdims=True))
+
+    def logprob(ids: tuple[int, ...]) -> float:
+        return float(sum(logprobs[before, after] for before, after in zip((1, *ids), ids, strict=False)))
+
+    all_of_them = {
+        ids: logprob(ids) / ((5 + length) / 6) ** 0.6
+        for length in range(1, LONGEST + 1)
+        for ids in product(range(VOCAB), repeat=length)
+        if EOS not in ids[:-1] and (ids[-1] == EOS or length == LONGEST)
+    }
+    settings = GenerationSettings(beam_size=64, n_best=5)
+    found = best_continuations(toys.bigram(TABLE), [0, 1], settings, max_tokens=LONGEST, eos=EOS)
+    # By score: two that go the same ways in another order are equals.
+    np.testing.assert_allclose([one.score for one in found], sorted(all_of_them.values())[:-6:-1], rtol=1e-5)
+    whole = [one.ids + (EOS,) * one.finished for one in found]
+    assert len(set(whole)) == 5
+    np.testing.assert_allclose([one.score for one in found], [all_of_them[ids] for ids in whole], rtol=1e-5)
+    np.testing.assert_allclose([one.logprob for one in found], [logprob(ids) for ids in whole], rtol=1e-5)
+
+
+@pytest.mark.parametrize("eos", [EOS, None])
+@pytest.mark.parametrize("beam", [1, 2, 3])
+def test_the_search_is_the_definition_s(toys: SimpleNamespace, beam: int, eos: int | None) -> None:
+    settings = GenerationSettings(beam_size=beam, n_best=beam, length_penalty="average", no_repeat_ngram=2)
+    found = best_continuations(toys.bigram(TABLE), [3, 0], settings, max_tokens=7, eos=eos, forbidden=[1])
+    special = {"bos": -1, "eos": -1 if eos is None else eos, "pad": -1, "allowed": {0, 2, 3}}
+    expected = reference.beam_search(lambda ids: TABLE[[0, *ids][-1]].copy(), 7, settings, **special)
+    assert [(one.ids, one.finished) for one in found] == [(one.ids, one.finished) for one in expected]
+    np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
+
+
+def test_what_does_not_fit_the_context_is_refused(toys: SimpleNamespace) -> None:
+    model, settings = toys.bigram(TABLE, context=6), GenerationSettings()
+    assert best_continuations(model, [0, 1, 3], settings, max_tokens=4)[0].length == 4
+    with pytest.raises(InputError, match="a prompt of 3 tokens and 5 more do not fit the context of 6"):
+        best_continuations(model, [0, 1, 3], settings, max_tokens=5)
+
+
+def test_what_cannot_be_read_is_refused(toys: SimpleNamespace) -> None:
+    with pytest.raises(InputError, match="the prompt is empty"):
+        best_continuations(toys.bigram(TABLE), [], GenerationSettings(), max_tokens=2)
+    with pytest.raises(InputError, match="token id 4"):
+        best_continuations(toys.bigram(TABLE), [4], GenerationSettings(), max_tokens=2)
