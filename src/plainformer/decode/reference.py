@@ -109,8 +109,12 @@ def beam_search(
     eos: int,
     pad: int,
     allowed: Container[int] | None = None,
+    on_cut: Callable[[float], None] = lambda gap: None,
 ) -> list[Hypothesis]:
-    """The `n_best` hypotheses of one sentence of at most `bound` tokens, best first."""
+    """The `n_best` hypotheses of one sentence of at most `bound` tokens, best first.
+
+    `on_cut` is told, wherever an extension falls outside the beam, by how much the last that stays is better.
+    """
     live: list[tuple[list[int], np.float32]] = [([], np.float32(0.0))]
     finished: list[Hypothesis] = []
     for step in range(1, bound + 1):
@@ -123,6 +127,8 @@ def beam_search(
         possible = [extension for extension in extensions if extension[0] > -np.inf]
         possible.sort(key=lambda extension: (-extension[0], extension[1], extension[2]))
         width = settings.beam_size - len(finished)
+        if len(possible) > width:
+            on_cut(float(possible[width - 1][0] - possible[width][0]))
         survivors = []
         for total, row, token in possible[:width]:
             ids = [*live[row][0], token]
