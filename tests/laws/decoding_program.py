@@ -4,8 +4,8 @@
 
 Beam search over all sentences in batches must give what it gives one sentence at a time, and what the uncached,
 unbatched definition (decode/reference.py) gives on the first `--reference` of them. Two outputs that differ are a tie
-where their scores are within 1e-5, or where the definition, asked about that sentence, had two extensions within 1e-5 of
-each other of which only one stayed in the beam. Ends with exit code 1 where anything but a tie differs.
+where their scores are within 1e-5, or where the definition, asked about that sentence, had two extensions within 1e-5
+of each other of which only one stayed in the beam. Ends with exit code 1 where anything but a tie differs.
 """
 
 import argparse
