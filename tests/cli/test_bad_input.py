@@ -308,7 +308,7 @@ def longer(cli, trained, tmp_path_factory):
 @pytest.mark.parametrize(
     ("full", "left", "said"),
     [
-        (".", 0, "metrics.jsonl: the metrics could not be written ("),
+        (".", 0, "recipe.toml: the recipe could not be written ("),
         (".", 1 << 16, ""),  # whichever of checkpoint and model meets the end of the disk first
         ("checkpoints", 1 << 16, "checkpoints: a checkpoint could not be written ("),
     ],
