@@ -71,7 +71,7 @@ def test_options_change_the_recipe_and_a_test_set_is_scored(cli, trained, tmp_pa
     assert outcome.code == 0, outcome
     run = tmp_path / "runs" / "other"
     kept = load_recipe(run / "recipe.toml")
-    assert (kept.train.steps, kept.data.test, kept.data.folder) == (3, "test", "elsewhere")
+    assert (kept.train.steps, kept.data.test, kept.data.folder) == (3, "test", str(tmp_path / "elsewhere"))
     report = json.loads((run / "evaluation.json").read_text(encoding="utf-8"))
     assert report["pairs"] == report["scores"]["sentences"] == 5
     assert report["scores"]["bleu_signature"] in outcome.out
