@@ -16,5 +16,7 @@ def shared_data() -> Path:
     """The real corpora, beside the repository and no part of it: where they are not, the test is skipped."""
     folder = Path(__file__).parents[1].parent / "shared" / "data"
     if not folder.is_dir():
-        pytest.skip(f"the real corpora are not here ({folder})")
+        pytest.skip(
+            f"the real corpora, which are under other licences and no part of the repository, are not in {folder}"
+        )
     return folder

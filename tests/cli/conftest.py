@@ -242,9 +242,9 @@ def small_disk(tmp_path: Path) -> Iterator[Callable[..., Path]]:
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except FileNotFoundError:
-            pytest.skip("there is no mount command here")
+            pytest.skip("a disk of a few megabytes, to be filled up, needs the mount command, which this system lacks")
         if done.returncode:
-            pytest.skip(f"a small disk cannot be mounted here: {done.stderr.strip()}")
+            pytest.skip(f"a disk of a few megabytes, to be filled up, needs the right to mount: {done.stderr.strip()}")
         mounted.append(folder)
         return folder
 

@@ -280,7 +280,8 @@ def test_a_folder_that_cannot_be_made_is_one_line(cli, trained, tmp_path, place)
 
 
 @pytest.mark.skipif(
-    os.geteuid() == 0, reason="root may write to a folder that forbids it, so the error cannot be provoked"
+    os.geteuid() == 0,
+    reason="the test takes away the right to write to a folder, and root writes to it all the same: run it as a user",
 )
 def test_a_folder_that_may_not_be_written_is_one_line(cli, trained, tmp_path):
     (tmp_path / "locked").mkdir(mode=0o555)

@@ -261,7 +261,7 @@ assert os.waitpid(child, 0)[1] == 0
 """
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork, which this test is about, does not exist on this system")
 @pytest.mark.parametrize("parallel", [None, "true", "false"])
 def test_a_forked_process_encodes_in_silence(parallel: str | None) -> None:
     env = {key: value for key, value in os.environ.items() if key != "TOKENIZERS_PARALLELISM"}
