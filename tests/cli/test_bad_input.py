@@ -279,14 +279,20 @@ def test_a_folder_that_cannot_be_made_is_one_line(cli, trained, tmp_path, place)
     assert (tmp_path / "file").read_text() == "mine"
 
 
-@pytest.mark.skipif(
-    os.geteuid() == 0,
-    reason="the test takes away the right to write to a folder, and root writes to it all the same: run it as a user",
-)
-def test_a_folder_that_may_not_be_written_is_one_line(cli, trained, tmp_path):
-    (tmp_path / "locked").mkdir(mode=0o555)
-    error = cli("train", trained.recipe, "--run", tmp_path / "locked" / "run").error(1)
-    assert error.startswith(f"{tmp_path}/locked/run: the run's folder cannot be made (Permission denied)")
+def test_a_folder_that_may_not_be_written_is_one_line(cli, trained, tmp_path, small_disk):
+    """Root may write in spite of the mode, but not to a disk that is mounted to be read."""
+    locked = tmp_path / "locked"
+    if os.geteuid():
+        locked.mkdir(mode=0o555)
+        reason = "Permission denied"
+    else:
+        small_disk(locked, "1m")
+        assert os.system(f"mount -o remount,ro '{locked}'") == 0
+        reason = "Read-only file system"
+    outcome = cli("train", trained.recipe, "--run", locked / "run")
+    assert outcome.code == 1
+    assert outcome.last_line() == f"{locked}/run: the run's folder cannot be written ({reason})"
+    assert list(locked.iterdir()) == []
 
 
 @pytest.mark.parametrize("option", ["--json", "--output"])
