@@ -7,10 +7,10 @@
 Names are loaded when first used: `import plainformer` takes a moment, not a second.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plainformer.errors import InputError, PlainformerError, WorkError
+from plainformer.lazy import lazily
 
 if TYPE_CHECKING:
     from plainformer.decode.settings import GenerationSettings
@@ -42,23 +42,19 @@ __all__ = [
     "run_recipe",
 ]
 
-_HOMES = {
-    "PRESETS": "models.presets.PRESETS",
-    "GenerationSettings": "decode.settings.GenerationSettings",
-    "Recipe": "recipe.Recipe",
-    "Tokenizer": "text.Tokenizer",
-    "Transformer": "models.transformer.Transformer",
-    "TransformerConfig": "models.config.TransformerConfig",
-    "Translation": "decode.translator.Translation",
-    "Translator": "decode.translator.Translator",
-    "load": "decode.translator.load",
-    "load_recipe": "recipe.load_recipe",
-    "run_recipe": "runs.run.run_recipe",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module, attribute = _HOMES[name].rsplit(".", 1)
-    return getattr(import_module(f"plainformer.{module}"), attribute)
+__getattr__ = lazily(
+    __name__,
+    {
+        "PRESETS": "models.presets",
+        "GenerationSettings": "decode.settings",
+        "Recipe": "recipe",
+        "Tokenizer": "text",
+        "Transformer": "models.transformer",
+        "TransformerConfig": "models.config",
+        "Translation": "decode.translator",
+        "Translator": "decode.translator",
+        "load": "decode.translator",
+        "load_recipe": "recipe",
+        "run_recipe": "runs.run",
+    },
+)

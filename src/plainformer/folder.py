@@ -6,7 +6,6 @@ Nothing in it is executable. Every file is written whole or not at all, so a rea
 """
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ import jax.numpy as jnp
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from plainformer import atomic
 from plainformer.errors import InputError, WorkError
 from plainformer.models.config import TransformerConfig
 from plainformer.models.transformer import Transformer
@@ -58,9 +58,9 @@ def save_folder(content: ModelFolder, folder: Path) -> None:
         content.source_tokenizer.save(folder / "tokenizer.json")
         if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
             content.target_tokenizer.save(folder / "target_tokenizer.json")
-        _write(folder / "config.json", _json(config))
-        _write(folder / "generation_config.json", _json(dict(content.generation)))
-        _write(folder / "README.md", _card(content, folder.resolve()))
+        atomic.write_text(folder / "config.json", _json(config))
+        atomic.write_text(folder / "generation_config.json", _json(dict(content.generation)))
+        atomic.write_text(folder / "README.md", _card(content, folder.resolve()))
         save_weights(content.model, folder)
     except OSError as failure:
         raise WorkError(f"the model could not be written ({failure.strerror})", where=str(folder)) from failure
@@ -69,12 +69,10 @@ def save_folder(content: ModelFolder, folder: Path) -> None:
 def save_weights(model: Transformer, folder: Path) -> None:
     """Replace `model.safetensors` alone. Raises WorkError as `save_folder` does."""
     path = folder / "model.safetensors"
-    partial = path.with_name(path.name + ".partial")
     try:
-        save_file(jax.device_get(named_weights(model)), partial, metadata={"format": "np"})
-        os.replace(partial, path)
+        with atomic.replacing(path) as partial:
+            save_file(jax.device_get(named_weights(model)), partial, metadata={"format": "np"})
     except (OSError, SafetensorError) as failure:
-        partial.unlink(missing_ok=True)
         raise WorkError(f"the weights could not be written ({failure})", where=str(path)) from failure
 
 
@@ -162,12 +160,6 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(text, encoding="utf-8")
-    os.replace(partial, path)
 
 
 def _card(content: ModelFolder, folder: Path) -> str:

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.nn.precision import at_least_float32, multiply, upcast
-from plainformer.shapes import Array, Bool, Float, Int, PRNGKeyArray, Scalar
+from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, PRNGKeyArray, Scalar, Valid
 
 CHUNK = 512  # tokens whose logits exist at once in `fused_cross_entropy`
 
@@ -144,6 +144,12 @@ def _add(sums, terms):
     return tuple(a + b for a, b in zip(sums, terms, strict=True))
 
 
+def _over_tokens(hidden: Hidden, model: Any, wanted: Ids, valid: Valid, smoothing: float, vocab: int) -> LossSums:
+    """The loss of all positions of a batch, as one axis of tokens."""
+    tokens, targets, real = hidden.reshape(-1, hidden.shape[-1]), wanted.reshape(-1), valid.reshape(-1)
+    return fused_cross_entropy(tokens, model.output_weight, targets, real, smoothing=smoothing, vocab=vocab)
+
+
 class TranslationObjective(NamedTuple):
     """The loss of an encoder-decoder on a batch of pairs: every target token predicted from those before it."""
 
@@ -154,14 +160,8 @@ class TranslationObjective(NamedTuple):
         encoder_key, decoder_key = (None, None) if key is None else jax.random.split(key)
         memory = model.encode(batch.source, batch.source_valid, key=encoder_key)
         hidden = model.decode(batch.target_in, memory, batch.source_valid, key=decoder_key)
-        return fused_cross_entropy(
-            hidden.reshape(-1, hidden.shape[-1]),
-            model.output_weight,
-            batch.target_out.reshape(-1),
-            batch.target_valid.reshape(-1),
-            smoothing=self.smoothing,
-            vocab=model.config.target_vocab,
-        )
+        vocab = model.config.target_vocab
+        return _over_tokens(hidden, model, batch.target_out, batch.target_valid, self.smoothing, vocab)
 
 
 class LanguageObjective(NamedTuple):
@@ -172,11 +172,4 @@ class LanguageObjective(NamedTuple):
     def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums:
         """`model` is a `models.LanguageModel`, `batch` a `data.block.Blocks`; without a key, dropout is off."""
         hidden = model.decode(batch.ids, key=key)
-        return fused_cross_entropy(
-            hidden.reshape(-1, hidden.shape[-1]),
-            model.output_weight,
-            batch.following.reshape(-1),
-            batch.valid.reshape(-1),
-            smoothing=self.smoothing,
-            vocab=model.config.vocab,
-        )
+        return _over_tokens(hidden, model, batch.following, batch.valid, self.smoothing, model.config.vocab)

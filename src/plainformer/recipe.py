@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
-from plainformer import toml
+from plainformer import atomic, toml
 from plainformer.errors import InputError, WorkError
 from plainformer.evaluate.bleu import BleuTokenizer
 from plainformer.models.config import TransformerConfig
@@ -350,10 +350,8 @@ def save_recipe(recipe: Recipe, path: Path) -> None:
     Raises:
         WorkError: the file could not be written.
     """
-    partial = path.with_name(path.name + ".partial")
     try:
-        partial.write_text(dump_recipe(recipe), encoding="utf-8")
-        os.replace(partial, path)
+        atomic.write_text(path, dump_recipe(recipe))
     except OSError as failure:
         raise WorkError(f"the recipe could not be written ({failure.strerror})", where=str(path)) from failure
 

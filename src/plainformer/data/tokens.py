@@ -20,6 +20,7 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from plainformer import atomic
 from plainformer.data.text import PIECE, Piece, RunningText
 from plainformer.errors import WorkError
 from plainformer.machine import cache_folder
@@ -189,12 +190,8 @@ def _written(path: Path) -> Iterator[BinaryIO]:
         for left in path.parent.glob(f"{path.name}.*.partial"):  # by a process that was killed
             if time.time() - left.stat().st_mtime > _ABANDONED:
                 left.unlink(missing_ok=True)
-        try:
-            with partial.open("wb") as file:
-                yield file
-            os.replace(partial, path)
-        finally:
-            partial.unlink(missing_ok=True)
+        with atomic.replacing(path, partial), partial.open("wb") as file:
+            yield file
     except OSError as error:
         raise WorkError(
             f"the tokens of the text cannot be written ({error.strerror or error})",

@@ -3,10 +3,10 @@
 Names are loaded when first used, so that the settings can be read without JAX.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from plainformer.decode.settings import GenerationSettings, SamplingSettings
+from plainformer.lazy import lazily
 
 if TYPE_CHECKING:
     from plainformer.decode.beam import beam_search
@@ -39,26 +39,23 @@ __all__ = [
     "score_texts",
 ]
 
-_FILES = {
-    "Continuation": "writer",
-    "EncoderDecoder": "contract",
-    "Hypotheses": "contract",
-    "Hypothesis": "contract",
-    "PairScore": "score",
-    "TextScore": "writer",
-    "Writer": "writer",
-    "beam_search": "beam",
-    "best_continuations": "lookahead",
-    "continuations": "continuation",
-    "generate": "generation",
-    "greedy_search": "greedy",
-    "sample": "sampling",
-    "score_pairs": "score",
-    "score_texts": "score",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _FILES:
-        return getattr(import_module(f"plainformer.decode.{_FILES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__,
+    {
+        "Continuation": "writer",
+        "EncoderDecoder": "contract",
+        "Hypotheses": "contract",
+        "Hypothesis": "contract",
+        "PairScore": "score",
+        "TextScore": "writer",
+        "Writer": "writer",
+        "beam_search": "beam",
+        "best_continuations": "lookahead",
+        "continuations": "continuation",
+        "generate": "generation",
+        "greedy_search": "greedy",
+        "sample": "sampling",
+        "score_pairs": "score",
+        "score_texts": "score",
+    },
+)

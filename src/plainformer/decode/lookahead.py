@@ -1,7 +1,6 @@
 """Beam search for a language model: the most probable continuations of a prompt."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -11,11 +10,12 @@ from plainformer.decode.batch import check_vocabulary
 from plainformer.decode.beam import search_from
 from plainformer.decode.constraints import Rules
 from plainformer.decode.continuation import read, round_up
-from plainformer.decode.contract import Hypotheses, Hypothesis
+from plainformer.decode.contract import Hypothesis
 from plainformer.decode.settings import GenerationSettings
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel
-from plainformer.shapes import Array, Bool, Float, Int
+
+_search = eqx.filter_jit(search_from)
 
 
 def best_continuations(
@@ -53,7 +53,7 @@ def best_continuations(
     allowed = np.ones(config.vocab, bool)
     allowed[list(forbidden)] = False
     found = _search(
-        model,
+        model.step,
         state,
         jnp.array([prompt[-1]], jnp.int32),
         jnp.array([max_tokens], jnp.int32),
@@ -67,18 +67,3 @@ def best_continuations(
     if not hypotheses:
         raise WorkError("the model's log-probabilities are not finite", fix="check that its weights are finite")
     return hypotheses
-
-
-@eqx.filter_jit
-def _search(
-    model: LanguageModel,
-    state: Any,
-    last: Int[Array, " batch"],
-    bounds: Int[Array, " batch"],
-    weights: Float[Array, " lengths"],
-    allowed: Bool[Array, " tokens"],
-    rules: Rules,
-    beam: int,
-    n_best: int,
-) -> Hypotheses:
-    return search_from(model.step, state, last, bounds, weights, allowed, rules, beam, n_best)

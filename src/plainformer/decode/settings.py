@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeVar, get_type_hints
 import numpy as np
 
 from plainformer.errors import InputError
+from plainformer.fields import is_of_type
 
 LengthPenalty = Literal["gnmt", "average", "none"]
 
@@ -45,26 +46,23 @@ class GenerationSettings:
     repetition_penalty: float = 1.0
 
     def __post_init__(self) -> None:
-        for name, wanted in get_type_hints(type(self)).items():
-            value = getattr(self, name)
-            # JSON may write the float 1.0 as 1; True is an int only to Python.
-            if wanted in (int, float) and not (type(value) is wanted or (wanted, type(value)) == (float, int)):
-                raise InputError(
-                    f"{name} is {value!r} and must be of type {wanted.__name__}", where=f"generation.{name}"
-                )
-        requirements = {
-            "beam_size": (self.beam_size >= 1, "give at least 1"),
-            "length_penalty": (self.length_penalty in PENALTIES, f"choose one of {', '.join(PENALTIES)}"),
-            "alpha": (0.0 <= self.alpha < float("inf"), "give at least 0"),
-            "max_ratio": (0.0 <= self.max_ratio < float("inf"), "give at least 0"),
-            "max_margin": (self.max_margin >= 0, "give at least 0"),
-            "n_best": (1 <= self.n_best <= self.beam_size, "give 1 to beam_size"),
-            "no_repeat_ngram": (self.no_repeat_ngram >= 0, "give 0 (repeats allowed) or a size"),
-            "repetition_penalty": (0.0 < self.repetition_penalty < float("inf"), "give a number above 0; 1 is none"),
-        }
-        for name, (holds, fix) in requirements.items():
-            if not holds:
-                raise InputError(f"{name} is {getattr(self, name)!r}", where=f"generation.{name}", fix=fix)
+        _check_types(self)
+        _check_ranges(
+            self,
+            {
+                "beam_size": (self.beam_size >= 1, "give at least 1"),
+                "length_penalty": (self.length_penalty in PENALTIES, f"choose one of {', '.join(PENALTIES)}"),
+                "alpha": (0.0 <= self.alpha < float("inf"), "give at least 0"),
+                "max_ratio": (0.0 <= self.max_ratio < float("inf"), "give at least 0"),
+                "max_margin": (self.max_margin >= 0, "give at least 0"),
+                "n_best": (1 <= self.n_best <= self.beam_size, "give 1 to beam_size"),
+                "no_repeat_ngram": (self.no_repeat_ngram >= 0, "give 0 (repeats allowed) or a size"),
+                "repetition_penalty": (
+                    0.0 < self.repetition_penalty < float("inf"),
+                    "give a number above 0; 1 is none",
+                ),
+            },
+        )
 
     def bound(self, source_length: int, limit: int | None = None) -> int:
         """The most tokens that a source of `source_length` tokens may give; both count their end of sentence.
@@ -112,18 +110,36 @@ class SamplingSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        requirements = {
-            "max_tokens": (self.max_tokens >= 1, "give at least 1"),
-            "temperature": (0.0 <= self.temperature < float("inf"), "give at least 0; 0 is greedy"),
-            "top_k": (self.top_k >= 0, "give 0 (all) or how many"),
-            "top_p": (0.0 < self.top_p <= 1.0, "give a share above 0 and at most 1"),
-            "min_p": (0.0 <= self.min_p <= 1.0, "give a share from 0 to 1"),
-            "repetition_penalty": (0.0 < self.repetition_penalty < float("inf"), "give a number above 0; 1 is none"),
-            "seed": (0 <= self.seed < 2**32, "give 0 to 4294967295"),
-        }
-        for name, (holds, fix) in requirements.items():
-            if not holds:
-                raise InputError(f"{name} is {getattr(self, name)!r}", where=f"generation.{name}", fix=fix)
+        _check_types(self)
+        _check_ranges(
+            self,
+            {
+                "max_tokens": (self.max_tokens >= 1, "give at least 1"),
+                "temperature": (0.0 <= self.temperature < float("inf"), "give at least 0; 0 is greedy"),
+                "top_k": (self.top_k >= 0, "give 0 (all) or how many"),
+                "top_p": (0.0 < self.top_p <= 1.0, "give a share above 0 and at most 1"),
+                "min_p": (0.0 <= self.min_p <= 1.0, "give a share from 0 to 1"),
+                "repetition_penalty": (
+                    0.0 < self.repetition_penalty < float("inf"),
+                    "give a number above 0; 1 is none",
+                ),
+                "seed": (0 <= self.seed < 2**32, "give 0 to 4294967295"),
+            },
+        )
+
+
+def _check_types(settings: Any) -> None:
+    for name, wanted in get_type_hints(type(settings)).items():
+        if wanted in (int, float) and not is_of_type(getattr(settings, name), wanted):
+            what = f"{name} is {getattr(settings, name)!r} and must be of type {wanted.__name__}"
+            raise InputError(what, where=f"generation.{name}")
+
+
+def _check_ranges(settings: Any, requirements: dict[str, tuple[bool, str]]) -> None:
+    """Raises InputError for the first setting of which the requirement does not hold, with what to do instead."""
+    for name, (holds, fix) in requirements.items():
+        if not holds:
+            raise InputError(f"{name} is {getattr(settings, name)!r}", where=f"generation.{name}", fix=fix)
 
 
 PAPER = GenerationSettings()

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import platform
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -10,6 +9,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from plainformer import atomic
 from plainformer.errors import WorkError
 
 
@@ -128,11 +128,9 @@ def write_report(report: Report, path: Path) -> None:
     Raises:
         WorkError: the file could not be written.
     """
-    partial = path.with_name(path.name + ".partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(report.as_json(), encoding="utf-8")
-        os.replace(partial, path)
+        atomic.write_text(path, report.as_json())
     except OSError as failure:
         raise WorkError(f"the report could not be written ({failure.strerror})", where=str(path)) from failure
 

@@ -1,8 +1,8 @@
 """The paper's model and its descendants. Names are loaded when first used: a configuration is read without JAX."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from plainformer.lazy import lazily
 from plainformer.models.config import LanguageModelConfig, TransformerConfig
 from plainformer.models.presets import PRESETS
 
@@ -22,16 +22,13 @@ __all__ = [
     "count_parameters",
 ]
 
-_FILES = {
-    "DecoderState": "transformer",
-    "LanguageModel": "language_model",
-    "LanguageModelState": "language_model",
-    "Transformer": "transformer",
-    "count_parameters": "parts",
-}
-
-
-def __getattr__(name: str) -> Any:
-    if name in _FILES:
-        return getattr(import_module(f"plainformer.models.{_FILES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = lazily(
+    __name__,
+    {
+        "DecoderState": "transformer",
+        "LanguageModel": "language_model",
+        "LanguageModelState": "language_model",
+        "Transformer": "transformer",
+        "count_parameters": "parts",
+    },
+)

@@ -4,6 +4,7 @@ from dataclasses import MISSING, asdict, dataclass, fields
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from plainformer.errors import InputError
+from plainformer.fields import is_of_type
 
 Tie = Literal["three-way", "source-target", "target-output", "none"]
 Kind = TypeVar("Kind", bound="Config")
@@ -77,8 +78,7 @@ class Config:
             raise InputError(f"missing model setting {', '.join(missing)}", where=where)
         for name, wanted in get_type_hints(cls).items():
             value, choices = values.get(name, defaults[name]), get_args(wanted)
-            # JSON may write the float 1.0 as 1; True is an int only to Python.
-            if not (value in choices if choices else type(value) is wanted or (wanted, type(value)) == (float, int)):
+            if not (value in choices if choices else is_of_type(value, wanted)):
                 must = f"one of {', '.join(choices)}" if choices else f"of type {wanted.__name__}"
                 raise InputError(f"{name} is {value!r} and must be {must}", where=where)
         try:

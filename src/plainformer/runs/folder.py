@@ -1,7 +1,6 @@
 """The folder of a run: made ready, checked before it is resumed, and the model folders inside it."""
 
 import json
-import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import equinox as eqx
 
+from plainformer import atomic
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder, save_folder, save_weights
 from plainformer.models.transformer import Transformer
@@ -77,9 +77,7 @@ def begin_run(recipe: Recipe, folder: Path, text: Text, tokenizers: Tokenizers, 
         save_recipe(_kept(recipe), folder / "recipe.toml")
         tokenizers.save(folder)
         # Last, since its being there says that the others are.
-        partial = folder / "data.json.partial"
-        partial.write_text(json.dumps(_facts(text, tokenizers), indent=2) + "\n", encoding="utf-8")
-        os.replace(partial, folder / "data.json")
+        atomic.write_text(folder / "data.json", json.dumps(_facts(text, tokenizers), indent=2) + "\n")
     except OSError as failure:
         raise WorkError(f"the run's folder cannot be written ({failure.strerror})", where=str(folder)) from failure
 

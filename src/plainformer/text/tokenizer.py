@@ -17,6 +17,7 @@ from typing import Any
 
 import tokenizers
 
+from plainformer import atomic
 from plainformer.errors import InputError, WorkError
 from plainformer.text.pieces import check_unicode
 
@@ -325,17 +326,8 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file so that it is there whole or, if anything fails on the way, not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        try:
-            with unfinished.open("w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(unfinished, path)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        atomic.write_text(path, text)
     except OSError as error:
         raise WorkError(
             f"the tokenizer cannot be written ({error.strerror or error})", where=str(path), fix="check folder and disk"

@@ -1,7 +1,6 @@
 """What a run says while it works: a progress line, `metrics.jsonl`, and TensorBoard on request."""
 
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -9,6 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TextIO
 
+from plainformer import atomic
 from plainformer.errors import WorkError
 from plainformer.extras import require
 
@@ -88,9 +88,7 @@ class Log:
                     kept.append(line + "\n")
             except (ValueError, KeyError):
                 continue  # the line that was being written when the run was killed
-        partial = self._path.with_name(self._path.name + ".partial")
-        partial.write_text("".join(kept), encoding="utf-8")
-        os.replace(partial, self._path)
+        atomic.write_text(self._path, "".join(kept))
 
 
 @contextmanager

@@ -1,0 +1,33 @@
+"""Files that are there whole, or not at all: a reader never meets half of one, and a failure leaves the old one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing(path: Path, partial: Path | None = None) -> Iterator[Path]:
+    """A place to write to. What is there in the end takes the place of `path`; after an exception nothing has changed.
+
+    Args:
+        path: where the file is to be.
+        partial: the place meanwhile, on the same disk; `path` with `.partial` after its name if not given.
+
+    Raises:
+        OSError: the disk refused.
+    """
+    partial = partial or path.with_name(path.name + ".partial")
+    try:
+        yield partial
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace `path` by `text` in UTF-8, on the disk when this returns. Raises OSError where the disk refuses."""
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

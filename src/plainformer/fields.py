@@ -1,0 +1,11 @@
+"""Types of values that come from a file."""
+
+from typing import Any
+
+
+def is_of_type(value: Any, wanted: type) -> bool:
+    """Whether a value read from JSON is an int, a float, a str or a bool.
+
+    JSON may write the float 1.0 as 1; True is an int only to Python.
+    """
+    return type(value) is wanted or (wanted, type(value)) == (float, int)
