@@ -99,7 +99,7 @@ def read_config(folder: Path) -> tuple[TransformerConfig, dict[str, Any]]:
 
 def _read_config(folder: Path) -> tuple[TransformerConfig, dict[str, Any], list[str]]:
     if not folder.is_dir():
-        raise InputError("there is no such model folder", where=str(folder))
+        raise InputError("there is no such model folder", where=str(folder), fix="name a run, or a model folder")
     path = folder / "config.json"
     values = _read_json(path)
     if (kind := values.pop("model_type", None)) != MODEL_TYPE:

@@ -60,9 +60,12 @@ def test_a_run_and_its_model_folders_are_described(cli, trained):
         assert total(outcome.out) == by_hand
 
 
-def test_an_unknown_name_is_one_line_with_the_presets(cli, tmp_path):
-    assert "neither a run, nor a model folder, nor a preset; presets are paper-base" in cli("info", "paper").error(2)
+def test_an_unknown_name_is_one_line_with_the_presets(cli, trained, tmp_path):
+    assert "neither a run, nor a model folder, nor a preset; presets are paper-base" in cli("info", "cat").error(2)
+    assert "nor a preset; did you mean paper-base" in cli("info", "paper-bse").error(2)
     assert "this folder holds no model" in cli("info", tmp_path).error(2)
+    (tmp_path / "mine").symlink_to(trained.folder)
+    assert f"it holds mine: name one of them, as {tmp_path}/mine" in cli("info", tmp_path).error(2)
 
 
 def test_a_folder_beats_a_preset_of_the_same_name(cli, trained, tmp_path, monkeypatch):

@@ -43,7 +43,7 @@ def evaluate(
     }
     changes += [f"{key}={inline(value)}" for key, value in flags.items() if value is not None]
     if not model.exists():
-        raise InputError("there is no such run or model", where=str(model))
+        raise InputError("there is no such run or model", where=str(model), fix="name the folder of one")
     report, translations = evaluate_run(model, changes, report_file=json, progress=show_translated)
     if output is not None:
         output.write_text("".join(one_line(text) + "\n" for text in translations), encoding="utf-8")

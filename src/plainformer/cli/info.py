@@ -1,5 +1,6 @@
 """`plainformer info`: what a run, a model folder or a preset is."""
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated
 
@@ -30,11 +31,11 @@ def info(
         for name, value in about.items():
             typer.echo(f"{name}: {value}")
     else:
-        raise InputError(
-            f"{model} is neither a run, nor a model folder, nor a preset", fix=f"presets are {', '.join(PRESETS)}"
-        )
+        near = get_close_matches(model, PRESETS, n=1)
+        fix = f"did you mean {near[0]}" if near else f"presets are {', '.join(PRESETS)}"
+        raise InputError(f"{model} is neither a run, nor a model folder, nor a preset", fix=fix)
     everything = parts(config)
-    rows = [
+    rows = [("parameter (equal layers on one line)", "shape of one", "numbers in all")] + [
         (name, " x ".join(map(str, members[0].shape)), f"{sum(part.parameters for part in members):,}")
         for name, members, _ in grouped(everything)
     ]

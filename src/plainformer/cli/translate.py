@@ -20,8 +20,12 @@ def translate(
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read lines from this file.")] = None,
     beam: Annotated[int | None, typer.Option(help="Beam size; 1 is greedy.")] = None,
     n_best: Annotated[int | None, typer.Option(help="This many translations a line, each with its score.")] = None,
-    length_penalty: Annotated[str | None, typer.Option(help="gnmt, average or none.")] = None,
-    alpha: Annotated[float | None, typer.Option(help="Exponent of the length penalty.")] = None,
+    length_penalty: Annotated[
+        str | None, typer.Option(help="gnmt ((5 + length) / 6)^alpha, average length^alpha, or none.")
+    ] = None,
+    alpha: Annotated[
+        float | None, typer.Option(help="Exponent of the length penalty; more makes translations longer.")
+    ] = None,
     max_source_tokens: Annotated[int, typer.Option(help="Refuse a longer line.")] = 1024,
     batch: Annotated[int, typer.Option(min=1, help="Most lines translated at once.")] = 64,
 ) -> None:
@@ -33,7 +37,7 @@ def translate(
     if text and file:
         raise InputError("sentences and --file are both given", fix="give one of them")
     if file is not None and (not file.exists() or file.is_dir()):
-        raise InputError("there is no such file", where=str(file))
+        raise InputError("there is no such file", where=str(file), fix="name a file of sentences, one a line")
     from plainformer.decode.translator import load, one_line
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 

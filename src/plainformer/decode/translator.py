@@ -153,7 +153,14 @@ def find_model(folder: Path) -> Path:
     for name in ("average", "best", "last"):
         if (folder / name / "model.safetensors").exists():
             return folder / name
-    raise InputError("this folder holds no model", where=str(folder), fix="train one, or name its folder")
+    inside = sorted(entry.name for entry in folder.iterdir() if _holds_model(entry))
+    fix = f"it holds {', '.join(inside[:5])}: name one of them, as {folder / inside[0]}" if inside else "train one"
+    raise InputError("this folder holds no model", where=str(folder), fix=fix)
+
+
+def _holds_model(folder: Path) -> bool:
+    weights = (folder / place / "model.safetensors" for place in (".", "average", "best", "last"))
+    return any(path.exists() for path in weights)
 
 
 def _settings(values: dict[str, Any]) -> GenerationSettings:
