@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from plainformer.lazy import lazily
-from plainformer.models.config import LanguageModelConfig, TransformerConfig
+from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.presets import PRESETS
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PRESETS",
     "DecoderState",
+    "EncoderConfig",
     "LanguageModel",
     "LanguageModelConfig",
     "LanguageModelState",

@@ -12,7 +12,7 @@ Kind = TypeVar("Kind", bound="Config")
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """What the three stacks have in common. The defaults are the paper's base model (Table 3).
+    """What the three architectures have in common. The defaults are the paper's base model (Table 3).
 
     `d_k` and `d_v` of 0 mean d_model / heads. `pad_vocab_to` rounds the rows of the tables up; the extra ones are never
     predicted.
@@ -76,7 +76,13 @@ class Config:
         needed = {name for name, default in defaults.items() if default is MISSING}
         if missing := sorted(needed - set(values)):
             raise InputError(f"missing model setting {', '.join(missing)}", where=where)
+        if isinstance(values.get("labels"), list):  # JSON knows no tuples
+            values = values | {"labels": tuple(values["labels"])}
         for name, wanted in get_type_hints(cls).items():
+            if wanted == tuple[str, ...]:
+                if not all(isinstance(label, str) for label in values.get(name, ())):
+                    raise InputError(f"{name} is {values[name]!r} and must be a list of names", where=where)
+                continue
             value, choices = values.get(name, defaults[name]), get_args(wanted)
             if not (value in choices if choices else is_of_type(value, wanted)):
                 must = f"one of {', '.join(choices)}" if choices else f"of type {wanted.__name__}"
@@ -115,15 +121,15 @@ class TransformerConfig(Config):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LanguageModelConfig(Config):
-    """A decoder without memory. The defaults are those of the smallest GPT-2 (Radford et al. 2019).
+class SingleStackConfig(Config):
+    """What a decoder alone and an encoder alone have in common: one stack of layers over one vocabulary.
 
     `context` is the longest sequence it is trained on and reads at once. `kv_heads` of 0 is as many as `heads`. `tie`:
     the embedding table is the output projection. `theta` is the base of rotary angles.
     """
 
     vocab: int
-    context: int = 1024
+    context: int
     layers: int = 12
     kv_heads: int = 0
     position: Literal["learned", "sinusoidal", "rotary"] = "learned"
@@ -132,8 +138,6 @@ class LanguageModelConfig(Config):
     d_model: int = 768
     d_ff: int = 3072
     heads: int = 12
-    norm_position: Literal["post", "pre"] = "pre"
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"
     scale_embeddings: bool = False
 
     def __post_init__(self) -> None:
@@ -150,3 +154,25 @@ class LanguageModelConfig(Config):
                 where="model.position",
                 fix="choose an even d_k",
             )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelConfig(SingleStackConfig):
+    """A decoder without memory. The defaults are those of the smallest GPT-2 (Radford et al. 2019)."""
+
+    context: int = 1024
+    norm_position: Literal["post", "pre"] = "pre"
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderConfig(SingleStackConfig):
+    """An encoder without decoder. The defaults are those of the smaller BERT (Devlin et al. 2019).
+
+    With `labels`, the names of the classes in the order of the outputs, it is a classifier; without, it is a masked
+    language model.
+    """
+
+    context: int = 512
+    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
+    labels: tuple[str, ...] = ()

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.models.config import LanguageModelConfig
-from plainformer.models.parts import make_attention, make_feed_forward, make_final_norm, make_residual
+from plainformer.models.parts import make_added_position, make_final_norm, make_stack
 from plainformer.nn.block import EncoderLayer, split_keys
 from plainformer.nn.cache import KeysValues, empty_cache
 from plainformer.nn.dropout import Dropout
@@ -18,7 +18,7 @@ from plainformer.nn.embedding import Embedding
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import cache_mask, causal_mask
 from plainformer.nn.norm import Norm
-from plainformer.nn.position import Learned, Position, Rotary, Sinusoidal
+from plainformer.nn.position import Position
 from plainformer.nn.precision import multiply
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Ids, Int, Logits, PRNGKeyArray
@@ -54,18 +54,8 @@ class LanguageModel(eqx.Module):
         embedding, position, layers, output = jax.random.split(key, 4)
         rows, width = config.rows(config.vocab), config.d_model
         self.embedding = Embedding(rows, width, scaled=config.scale_embeddings, key=embedding)
-        self.position = _make_position(config, position)
-        rotary = Rotary(config.key_width, config.theta) if config.position == "rotary" else None
-        self.layers = tuple(
-            EncoderLayer(
-                self_attention=make_attention(config, attention_key, kv_heads=config.kv_heads or None, rotary=rotary),
-                feed_forward=make_feed_forward(config, feed_forward_key),
-                residuals=(make_residual(config), make_residual(config)),
-            )
-            for attention_key, feed_forward_key in (
-                jax.random.split(layer_key) for layer_key in jax.random.split(layers, config.layers)
-            )
-        )
+        self.position = make_added_position(config, position)
+        self.layers = make_stack(config, layers)
         self.norm = make_final_norm(config)
         self.output = None if config.tie else Linear(width, rows, bias=False, key=output)
         self.dropout = Dropout(config.dropout)
@@ -139,9 +129,3 @@ class LanguageModel(eqx.Module):
         if self.position is not None:
             x = x + self.position(start + jnp.arange(ids.shape[1])).astype(x.dtype)[None]
         return self.dropout(x, key)
-
-
-def _make_position(config: LanguageModelConfig, key: PRNGKeyArray) -> Position | None:
-    if config.position == "learned":
-        return Learned(config.context, config.d_model, key=key)
-    return Sinusoidal(config.d_model, config.sinusoidal_order) if config.position == "sinusoidal" else None

@@ -6,12 +6,13 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 
-from plainformer.models.config import Config
+from plainformer.models.config import Config, SingleStackConfig
 from plainformer.nn.attention import MultiHeadAttention
+from plainformer.nn.block import EncoderLayer
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
 from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
-from plainformer.nn.position import Rotary
+from plainformer.nn.position import Learned, Position, Rotary, Sinusoidal
 from plainformer.nn.residual import PostNorm, PreNorm, Residual
 from plainformer.shapes import PRNGKeyArray
 
@@ -26,6 +27,35 @@ def make_attention(
     return MultiHeadAttention(
         config.d_model, config.heads, *widths, bias=config.bias, kv_heads=kv_heads, rotary=rotary, key=key
     )
+
+
+def make_encoder_layers(
+    config: Config, count: int, key: PRNGKeyArray, *, kv_heads: int | None = None, rotary: Rotary | None = None
+) -> tuple[EncoderLayer, ...]:
+    """Layers of self-attention and feed-forward: an encoder's, or those of a decoder without memory."""
+    return tuple(
+        EncoderLayer(
+            self_attention=make_attention(config, attention_key, kv_heads=kv_heads, rotary=rotary),
+            feed_forward=make_feed_forward(config, feed_forward_key),
+            residuals=(make_residual(config), make_residual(config)),
+        )
+        for attention_key, feed_forward_key in (
+            jax.random.split(layer_key) for layer_key in jax.random.split(key, count)
+        )
+    )
+
+
+def make_stack(config: SingleStackConfig, key: PRNGKeyArray) -> tuple[EncoderLayer, ...]:
+    """The layers of a decoder alone or an encoder alone; rotary positions are in them."""
+    rotary = Rotary(config.key_width, config.theta) if config.position == "rotary" else None
+    return make_encoder_layers(config, config.layers, key, kv_heads=config.kv_heads or None, rotary=rotary)
+
+
+def make_added_position(config: SingleStackConfig, key: PRNGKeyArray) -> Position | None:
+    """The positions that are added to the embeddings; None where the layers turn queries and keys instead (rotary)."""
+    if config.position == "learned":
+        return Learned(config.context, config.d_model, key=key)
+    return Sinusoidal(config.d_model, config.sinusoidal_order) if config.position == "sinusoidal" else None
 
 
 def make_feed_forward(config: Config, key: PRNGKeyArray) -> FeedForward | GatedFeedForward:

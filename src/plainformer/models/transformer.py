@@ -9,7 +9,13 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.models.config import TransformerConfig
-from plainformer.models.parts import make_attention, make_feed_forward, make_final_norm, make_residual
+from plainformer.models.parts import (
+    make_attention,
+    make_encoder_layers,
+    make_feed_forward,
+    make_final_norm,
+    make_residual,
+)
 from plainformer.nn.block import DecoderLayer, EncoderLayer, split_keys
 from plainformer.nn.cache import KeysValues, empty_cache
 from plainformer.nn.dropout import Dropout
@@ -41,16 +47,7 @@ class Encoder(eqx.Module):
     norm: Norm | None
 
     def __init__(self, config: TransformerConfig, *, key: PRNGKeyArray) -> None:
-        self.layers = tuple(
-            EncoderLayer(
-                self_attention=make_attention(config, attention_key),
-                feed_forward=make_feed_forward(config, feed_forward_key),
-                residuals=(make_residual(config), make_residual(config)),
-            )
-            for attention_key, feed_forward_key in (
-                jax.random.split(layer_key) for layer_key in jax.random.split(key, config.encoder_layers)
-            )
-        )
+        self.layers = make_encoder_layers(config, config.encoder_layers, key)
         self.norm = make_final_norm(config)
 
     def __call__(
