@@ -13,8 +13,9 @@ from plainformer.errors import InputError, PlainformerError, WorkError
 from plainformer.lazy import lazily
 
 if TYPE_CHECKING:
+    from plainformer.decode.load import load
     from plainformer.decode.settings import GenerationSettings
-    from plainformer.decode.translator import Translation, Translator, load
+    from plainformer.decode.translator import Translation, Translator
     from plainformer.models.config import TransformerConfig
     from plainformer.models.presets import PRESETS
     from plainformer.models.transformer import Transformer
@@ -53,7 +54,7 @@ __getattr__ = lazily(
         "TransformerConfig": "models.config",
         "Translation": "decode.translator",
         "Translator": "decode.translator",
-        "load": "decode.translator",
+        "load": "decode.load",
         "load_recipe": "recipe",
         "run_recipe": "runs.run",
     },

@@ -6,10 +6,10 @@ Nothing in it is executable. Every file is written whole or not at all, so a rea
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,22 +19,50 @@ from safetensors.numpy import save_file
 
 from plainformer import atomic
 from plainformer.errors import InputError, WorkError
-from plainformer.models.config import TransformerConfig
+from plainformer.models.config import LanguageModelConfig, TransformerConfig
+from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
 from plainformer.text import Tokenizer
 
-MODEL_TYPE = "plainformer-transformer"
+Model = Transformer | LanguageModel
+AnyConfig = TransformerConfig | LanguageModelConfig
+
+
+class Kind(NamedTuple):
+    """A kind of model that a folder may hold, and what its card says: what it is, and how it is used."""
+
+    config: type[AnyConfig]
+    model: Callable[..., Model]
+    what: str
+    use: str
+
+
+KINDS: dict[str, Kind] = {
+    "plainformer-transformer": Kind(
+        TransformerConfig,
+        Transformer,
+        "An encoder-decoder Transformer with {encoder_layers}+{decoder_layers} layers",
+        'translator = plainformer.load("{folder}")\ntranslator.translate(["…"])',
+    ),
+    "plainformer-language-model": Kind(
+        LanguageModelConfig,
+        LanguageModel,
+        "A causal language model with {layers} layers, a context of {context} tokens",
+        'writer = plainformer.load("{folder}")\nwriter.generate(["…"])',
+    ),
+}
+"""By the `model_type` of `config.json`."""
 
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """What a folder holds. With a joint vocabulary both tokenizers are the same object.
+    """What a folder holds. With one vocabulary both tokenizers are the same object.
 
-    generation: the keyword arguments of `decode.GenerationSettings`.
+    generation: the keyword arguments of `decode.GenerationSettings`, or of `decode.SamplingSettings`.
     about: facts for the card and for `config.json`: languages, data, scores.
     """
 
-    model: Transformer
+    model: Model
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     generation: Mapping[str, Any] = field(default_factory=dict)
@@ -48,7 +76,7 @@ def save_folder(content: ModelFolder, folder: Path) -> None:
         WorkError: the disk refused.
     """
     config = {
-        "model_type": MODEL_TYPE,
+        "model_type": model_type_of(content.model.config),
         "tokenizer_fingerprints": [content.source_tokenizer.fingerprint, content.target_tokenizer.fingerprint],
         "about": dict(content.about),
         **content.model.config.to_dict(),
@@ -66,7 +94,12 @@ def save_folder(content: ModelFolder, folder: Path) -> None:
         raise WorkError(f"the model could not be written ({failure.strerror})", where=str(folder)) from failure
 
 
-def save_weights(model: Transformer, folder: Path) -> None:
+def model_type_of(config: AnyConfig) -> str:
+    """The `model_type` of a configuration."""
+    return next(name for name, kind in KINDS.items() if type(config) is kind.config)
+
+
+def save_weights(model: Model, folder: Path) -> None:
     """Replace `model.safetensors` alone. Raises WorkError as `save_folder` does."""
     path = folder / "model.safetensors"
     try:
@@ -82,30 +115,30 @@ def load_folder(folder: Path) -> ModelFolder:
     Raises:
         InputError: something is missing, damaged, or does not belong together; the message names it.
     """
-    shape, about, fingerprints = _read_config(folder)
+    config, about, fingerprints = _read_config(folder)
     source = Tokenizer.load(folder / "tokenizer.json")
     second = folder / "target_tokenizer.json"
     target = Tokenizer.load(second) if second.exists() else source
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
-    model = _load_weights(shape, folder / "model.safetensors")
+    model = _load_weights(config, folder / "model.safetensors")
     return ModelFolder(model, source, target, _read_json(folder / "generation_config.json"), about)
 
 
-def read_config(folder: Path) -> tuple[TransformerConfig, dict[str, Any]]:
+def read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any]]:
     """The shape of a folder's model and the facts about it, without its weights. Raises InputError as `load_folder`."""
     return _read_config(folder)[:2]
 
 
-def _read_config(folder: Path) -> tuple[TransformerConfig, dict[str, Any], list[str]]:
+def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
     if not folder.is_dir():
         raise InputError("there is no such model folder", where=str(folder), fix="name a run, or a model folder")
     path = folder / "config.json"
     values = _read_json(path)
-    if (kind := values.pop("model_type", None)) != MODEL_TYPE:
-        raise InputError(f"model_type is {kind!r}, and only {MODEL_TYPE!r} is known", where=str(path))
+    if (kind := values.pop("model_type", None)) not in KINDS:
+        raise InputError(f"model_type is {kind!r}, and known are {', '.join(KINDS)}", where=str(path))
     fingerprints, about = values.pop("tokenizer_fingerprints", []), values.pop("about", {})
-    return TransformerConfig.from_dict(values, where=str(path)), about, fingerprints
+    return KINDS[kind].config.from_dict(values, where=str(path)), about, fingerprints
 
 
 def named_weights(model: eqx.Module) -> dict[str, jax.Array]:
@@ -114,8 +147,13 @@ def named_weights(model: eqx.Module) -> dict[str, jax.Array]:
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
-def _load_weights(config: TransformerConfig, path: Path) -> Transformer:
-    skeleton = eqx.filter_eval_shape(Transformer, config, key=jax.random.key(0))
+def skeleton_of(config: AnyConfig) -> Any:
+    """The model that a configuration describes, with shapes for arrays: nothing is computed."""
+    return eqx.filter_eval_shape(KINDS[model_type_of(config)].model, config, key=jax.random.key(0))
+
+
+def _load_weights(config: AnyConfig, path: Path) -> Model:
+    skeleton = skeleton_of(config)
     wanted = {
         jax.tree_util.keystr(where, simple=True, separator="."): leaf.shape
         for where, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
@@ -165,11 +203,11 @@ def _json(value: Mapping[str, Any]) -> str:
 def _card(content: ModelFolder, folder: Path) -> str:
     """The model card: what the model is, and how to use it."""
     config, about = content.model.config, content.about
+    kind = KINDS[model_type_of(config)]
+    what, use = kind.what.format(**config.to_dict()), kind.use.format(folder=folder.name)
     facts = "\n".join(f"- {name}: {value}" for name, value in about.items())
     return (
-        f"# {about.get('name', 'A translation model')}\n\n"
-        f"An encoder-decoder Transformer with {config.encoder_layers}+{config.decoder_layers} layers, "
-        f"d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads, trained with plainformer.\n\n{facts}\n\n"
-        f'```python\nimport plainformer\n\ntranslator = plainformer.load("{folder.name}")\n'
-        'translator.translate(["…"])\n```\n'
+        f"# {about.get('name') or 'A model'}\n\n"
+        f"{what}, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads, trained with plainformer.\n\n"
+        f"{facts}\n\n```python\nimport plainformer\n\n{use}\n```\n"
     )

@@ -12,7 +12,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from plainformer.errors import InputError, WorkError
-from plainformer.folder import MODEL_TYPE, ModelFolder, load_folder, named_weights, read_config, save_folder
+from plainformer.folder import ModelFolder, load_folder, named_weights, read_config, save_folder
 from plainformer.models import Transformer, TransformerConfig
 from plainformer.text.tokenizer import Tokenizer
 from plainformer.text.word import train_word
@@ -60,7 +60,7 @@ def test_the_files_are_the_usual_ones_and_nothing_half_written_is_left(folder: P
         "README.md", "config.json", "generation_config.json", "model.safetensors",
         "target_tokenizer.json", "target_tokenizer_config.json", "tokenizer.json", "tokenizer_config.json",
     ]  # fmt: skip
-    assert json.loads((folder / "config.json").read_text())["model_type"] == MODEL_TYPE
+    assert json.loads((folder / "config.json").read_text())["model_type"] == "plainformer-transformer"
 
 
 def test_a_joint_vocabulary_is_saved_once(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def edit_config(folder: Path, change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "marian"}, "model_type is 'marian', and only 'plainformer-transformer' is known"),
+        ({"model_type": "marian"}, "model_type is 'marian', and known are plainformer-transformer"),
         ({"model_type": None}, "model_type is None"),
         ({"d_modle": 6}, "unknown model setting d_modle"),
         ({"target_vocab": None}, "missing model setting target_vocab"),

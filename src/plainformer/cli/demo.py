@@ -19,7 +19,7 @@ def demo(
     keep_freed_memory()
     keep_compiled_programs()
     from plainformer.data.phrasebook import examples
-    from plainformer.decode.translator import find_model, load
+    from plainformer.decode.load import find_model, load
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe
 

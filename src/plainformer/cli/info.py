@@ -22,7 +22,7 @@ def info(
         config = TransformerConfig(vocab, vocab, **PRESETS[model])
         typer.echo(f"preset {model}, with a joint vocabulary of {vocab:,}")
     elif folder.is_dir():
-        from plainformer.decode.translator import find_model
+        from plainformer.decode.load import find_model
         from plainformer.folder import read_config
 
         found = find_model(folder)
@@ -44,6 +44,8 @@ def info(
     for name, shape, count in rows:
         typer.echo(f"{name:<{widths[0]}}  {shape:>{widths[1]}}  {count:>{widths[2]}}")
     typer.echo(f"\ntotal {sum(part.parameters for part in everything):,} parameters")
+    if not isinstance(config, TransformerConfig):
+        return
     differences = departures(config)
     typer.echo("\nas in the paper's base model" if not differences else "\ndepartures from the paper's base model:")
     for line in differences:

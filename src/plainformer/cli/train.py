@@ -35,7 +35,7 @@ def train(
 
     keep_freed_memory()
     keep_compiled_programs()
-    from plainformer.decode.translator import find_model
+    from plainformer.decode.load import find_model
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe
 

@@ -38,12 +38,13 @@ def translate(
         raise InputError("sentences and --file are both given", fix="give one of them")
     if file is not None and (not file.exists() or file.is_dir()):
         raise InputError("there is no such file", where=str(file), fix="name a file of sentences, one a line")
-    from plainformer.decode.translator import load, one_line
+    from plainformer.decode.load import load_as
+    from plainformer.decode.translator import Translator, one_line
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
     keep_freed_memory()
     keep_compiled_programs()
-    translator = load(model)
+    translator = load_as(model, Translator)
     given = {"beam_size": beam, "n_best": n_best, "length_penalty": length_penalty, "alpha": alpha}
     changes = {name: value for name, value in given.items() if value is not None}
     if n_best and beam is None:

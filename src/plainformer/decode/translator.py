@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from plainformer.decode.batch import position_limit
@@ -11,7 +10,7 @@ from plainformer.decode.generation import generate
 from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings, changed
 from plainformer.errors import InputError
-from plainformer.folder import ModelFolder, load_folder
+from plainformer.folder import ModelFolder
 from plainformer.models.transformer import Transformer
 from plainformer.text import Tokenizer
 
@@ -44,9 +43,11 @@ class Translator:
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Translator":
-        return cls(
-            content.model, content.source_tokenizer, content.target_tokenizer, _settings(dict(content.generation))
-        )
+        """Raises InputError where the folder holds another kind of model, or settings that will not do."""
+        if not isinstance(content.model, Transformer):
+            raise InputError("this is not a translation model")
+        settings = changed(GenerationSettings(), dict(content.generation))
+        return cls(content.model, content.source_tokenizer, content.target_tokenizer, settings)
 
     def translate(self, texts: Sequence[str], **changes: Any) -> list[str]:
         """The best translation of every text, in order; nothing for a blank one.
@@ -129,39 +130,3 @@ class Translator:
 def one_line(text: str) -> str:
     """A translation on one line, whatever line ends the model wrote."""
     return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")
-
-
-def load(folder: str | Path) -> Translator:
-    """The model in `folder`, or in `folder/best` or `folder/average` of a run.
-
-    Raises:
-        InputError: there is none, or it is damaged.
-    """
-    found = find_model(Path(folder))
-    content = load_folder(found)
-    try:
-        return Translator.of(content)
-    except InputError as error:
-        where = found / "generation_config.json"
-        raise InputError(f"{error.where or 'settings'}: {error.what}", where=str(where), fix=error.fix) from error
-
-
-def find_model(folder: Path) -> Path:
-    """The model folder that `folder` is or, as a run, holds: its average, else its best, else its last."""
-    if (folder / "config.json").exists() or not folder.is_dir():
-        return folder
-    for name in ("average", "best", "last"):
-        if (folder / name / "model.safetensors").exists():
-            return folder / name
-    inside = sorted(entry.name for entry in folder.iterdir() if _holds_model(entry))
-    fix = f"it holds {', '.join(inside[:5])}: name one of them, as {folder / inside[0]}" if inside else "train one"
-    raise InputError("this folder holds no model", where=str(folder), fix=fix)
-
-
-def _holds_model(folder: Path) -> bool:
-    weights = (folder / place / "model.safetensors" for place in (".", "average", "best", "last"))
-    return any(path.exists() for path in weights)
-
-
-def _settings(values: dict[str, Any]) -> GenerationSettings:
-    return changed(GenerationSettings(), values)

@@ -11,6 +11,7 @@ from plainformer.decode.lookahead import best_continuations
 from plainformer.decode.score import score_texts
 from plainformer.decode.settings import PAPER, SamplingSettings, changed
 from plainformer.errors import InputError
+from plainformer.folder import ModelFolder
 from plainformer.models.language_model import LanguageModel
 from plainformer.text import Tokenizer
 from plainformer.text.stream import TextStream
@@ -73,6 +74,13 @@ class Writer:
     model: LanguageModel
     tokenizer: Tokenizer
     settings: SamplingSettings = field(default_factory=SamplingSettings)
+
+    @classmethod
+    def of(cls, content: ModelFolder) -> "Writer":
+        """Raises InputError where the folder holds another kind of model, or settings that will not do."""
+        if not isinstance(content.model, LanguageModel):
+            raise InputError("this is not a language model")
+        return cls(content.model, content.source_tokenizer, changed(SamplingSettings(), dict(content.generation)))
 
     def generate(
         self,

@@ -4,11 +4,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
-import equinox as eqx
 import jax
 
+from plainformer.folder import AnyConfig, skeleton_of
 from plainformer.models.config import TransformerConfig
-from plainformer.models.transformer import Transformer
 
 
 @dataclass(frozen=True)
@@ -23,12 +22,11 @@ class Part:
         return math.prod(self.shape)
 
 
-def parts(config: TransformerConfig) -> list[Part]:
+def parts(config: AnyConfig) -> list[Part]:
     """Every parameter array of the model that `config` describes, without making it. A tied table stands once."""
-    skeleton = eqx.filter_eval_shape(Transformer, config, key=jax.random.key(0))
     return [
         Part(jax.tree_util.keystr(path, simple=True, separator="."), leaf.shape)
-        for path, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
+        for path, leaf in jax.tree_util.tree_leaves_with_path(skeleton_of(config))
     ]
 
 

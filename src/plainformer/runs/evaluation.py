@@ -5,7 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from plainformer import toml
-from plainformer.decode.translator import find_model, load
+from plainformer.decode.load import find_model, load_as
+from plainformer.decode.translator import Translator
 from plainformer.errors import InputError
 from plainformer.evaluate.evaluation import evaluate
 from plainformer.evaluate.report import Report, write_report
@@ -43,7 +44,7 @@ def evaluate_run(
     if report_file is None and run is not None and run == folder and not changes:
         report_file = run / "evaluation.json"
     report, translations = evaluate(
-        load(model),
+        load_as(model, Translator),
         read_pairs_of(recipe, recipe.data.test),
         model=str(model),
         data=_name(recipe),
@@ -61,7 +62,7 @@ def _recipe_of_model(model: Path, changes: Sequence[str]) -> Recipe:
     """What a model folder that belongs to no run says about itself, for `changes` to name the data."""
     languages = str(read_config(model)[1].get("languages", "")).split(" to ")
     known = dict(zip(("source", "target"), languages, strict=True)) if len(languages) == 2 else {}
-    settings = asdict(load(model).settings)
+    settings = asdict(load_as(model, Translator).settings)
     text = toml.dumps({"data": known, "train": {"steps": 1}, "decode": settings})
     return parse_recipe(text, changes, where=str(model))
 

@@ -1,0 +1,67 @@
+"""A model folder, or a run, as the object that uses its model."""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from plainformer.decode.translator import Translator
+from plainformer.decode.writer import Writer
+from plainformer.errors import InputError
+from plainformer.folder import load_folder
+from plainformer.models.transformer import Transformer
+
+PLACES = ("average", "best", "last")
+"""The model folders of a run; the first that is there is used."""
+
+
+VERBS: dict[type, str] = {Translator: "translate", Writer: "generate"}
+"""What each kind is for: the verb of the command line, and of its class."""
+
+User = TypeVar("User")
+
+
+def load(folder: str | Path) -> Any:
+    """The model in `folder`, or that of a run (`find_model`): a `Translator` or a `Writer`.
+
+    Raises:
+        InputError: there is none, or it is damaged.
+    """
+    found = find_model(Path(folder))
+    content = load_folder(found)
+    try:
+        return Translator.of(content) if isinstance(content.model, Transformer) else Writer.of(content)
+    except InputError as error:
+        where = found / "generation_config.json"
+        raise InputError(f"{error.where or 'settings'}: {error.what}", where=str(where), fix=error.fix) from error
+
+
+def load_as(folder: str | Path, wanted: type[User]) -> User:
+    """`load`, where only one kind will do.
+
+    Raises:
+        InputError: as `load`, and for a model of another kind.
+    """
+    found = load(folder)
+    if not isinstance(found, wanted):
+        what = f"this model is for plainformer {VERBS[type(found)]}, not for {VERBS[wanted]}"
+        raise InputError(what, where=str(folder))
+    return found
+
+
+def find_model(folder: Path) -> Path:
+    """The model folder that `folder` is or, as a run, holds: its average, else its best, else its last.
+
+    Raises:
+        InputError: a folder is there, and no model in it.
+    """
+    if (folder / "config.json").exists() or not folder.is_dir():
+        return folder
+    for name in PLACES:
+        if (folder / name / "model.safetensors").exists():
+            return folder / name
+    inside = sorted(entry.name for entry in folder.iterdir() if _holds_model(entry))
+    fix = f"it holds {', '.join(inside[:5])}: name one of them, as {folder / inside[0]}" if inside else "train one"
+    raise InputError("this folder holds no model", where=str(folder), fix=fix)
+
+
+def _holds_model(folder: Path) -> bool:
+    return any((folder / place / "model.safetensors").exists() for place in (".", *PLACES))
