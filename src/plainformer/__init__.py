@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plainformer.models.config import TransformerConfig
     from plainformer.models.presets import PRESETS
     from plainformer.models.transformer import Transformer
-    from plainformer.recipe import Recipe, load_recipe
+    from plainformer.recipe import LanguageRecipe, Recipe, TranslationRecipe, load_recipe
     from plainformer.runs.run import run_recipe
     from plainformer.text import Tokenizer
 
@@ -29,12 +29,14 @@ __all__ = [
     "PRESETS",
     "GenerationSettings",
     "InputError",
+    "LanguageRecipe",
     "PlainformerError",
     "Recipe",
     "Tokenizer",
     "Transformer",
     "TransformerConfig",
     "Translation",
+    "TranslationRecipe",
     "Translator",
     "WorkError",
     "__version__",
@@ -48,7 +50,9 @@ __getattr__ = lazily(
     {
         "PRESETS": "models.presets",
         "GenerationSettings": "decode.settings",
+        "LanguageRecipe": "recipe",
         "Recipe": "recipe",
+        "TranslationRecipe": "recipe",
         "Tokenizer": "text",
         "Transformer": "models.transformer",
         "TransformerConfig": "models.config",

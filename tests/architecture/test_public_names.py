@@ -7,6 +7,7 @@ import plainformer
 PROMISED = [
     "GenerationSettings",
     "InputError",
+    "LanguageRecipe",
     "PRESETS",
     "PlainformerError",
     "Recipe",
@@ -14,6 +15,7 @@ PROMISED = [
     "Transformer",
     "TransformerConfig",
     "Translation",
+    "TranslationRecipe",
     "Translator",
     "WorkError",
     "__version__",
