@@ -4,6 +4,7 @@ Every setting stands with its meaning and its default in the file of its task; `
 """
 
 from plainformer.recipe.base import Recipe
+from plainformer.recipe.classification import ClassificationRecipe
 from plainformer.recipe.files import (
     TASKS,
     difference,
@@ -14,11 +15,14 @@ from plainformer.recipe.files import (
     save_recipe,
 )
 from plainformer.recipe.language import LanguageRecipe
+from plainformer.recipe.masked import MaskedRecipe
 from plainformer.recipe.translation import TranslationRecipe
 
 __all__ = [
     "TASKS",
+    "ClassificationRecipe",
     "LanguageRecipe",
+    "MaskedRecipe",
     "Recipe",
     "TranslationRecipe",
     "difference",

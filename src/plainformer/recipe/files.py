@@ -10,11 +10,18 @@ from pydantic import ValidationError
 from plainformer import atomic, toml
 from plainformer.errors import InputError, WorkError
 from plainformer.recipe.base import Recipe
+from plainformer.recipe.classification import ClassificationRecipe
 from plainformer.recipe.language import LanguageRecipe
+from plainformer.recipe.masked import MaskedRecipe
 from plainformer.recipe.translation import TranslationRecipe
 from plainformer.validation import descriptions, first_error, show
 
-TASKS: dict[str, type[Recipe]] = {"translation": TranslationRecipe, "language-model": LanguageRecipe}
+TASKS: dict[str, type[Recipe]] = {
+    "translation": TranslationRecipe,
+    "language-model": LanguageRecipe,
+    "masked-language-model": MaskedRecipe,
+    "classification": ClassificationRecipe,
+}
 """By the `task` of a recipe. A recipe that names none is a translator's."""
 
 
