@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from plainformer.lazy import lazily
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
-from plainformer.models.presets import PRESETS
+from plainformer.models.presets import PRESETS, Preset
 
 if TYPE_CHECKING:
     from plainformer.models.language_model import LanguageModel, LanguageModelState
@@ -18,6 +18,7 @@ __all__ = [
     "LanguageModel",
     "LanguageModelConfig",
     "LanguageModelState",
+    "Preset",
     "Transformer",
     "TransformerConfig",
     "count_parameters",

@@ -57,8 +57,8 @@ class ShapeOptions(Section):
             InputError: the sizes do not fit together.
         """
         given = self.model_dump(exclude={"preset"}, exclude_none=True)
-        preset = PRESETS[self.preset] if self.preset else {}
-        return self.CONFIG(**(preset | given | vocabularies))
+        preset = PRESETS[self.preset].values if self.preset else {}
+        return self.CONFIG(**(dict(preset) | given | vocabularies))
 
     def trial(self) -> Any:
         """The configuration with vocabularies of some size, for checks before they are known."""
@@ -71,6 +71,9 @@ class ShapeOptions(Section):
             near = get_close_matches(self.preset, PRESETS, n=1)
             names = f"the presets are {', '.join(PRESETS)}"
             broken("preset", f"there is no preset {self.preset!r}", f"did you mean {near[0]}" if near else names)
+        if self.preset is not None and PRESETS[self.preset].config is not self.CONFIG:
+            names = ", ".join(name for name, preset in PRESETS.items() if preset.config is self.CONFIG)
+            broken("preset", f"{self.preset} is another kind of model", f"the presets for this task are {names}")
         try:
             self.trial()
         except InputError as error:

@@ -257,6 +257,7 @@ def test_a_bad_key_or_value_is_one_line_with_its_place(extra: str, said: str) ->
         (["model.heads=7"], "--set model.heads=7: model.heads: d_model 512 is not divisible by 7 heads"),
         (["model.preset=tiny", "model.heads=3"], "d_model 128 is not divisible by 3 heads"),
         (["model.preset=tini"], "there is no preset 'tini'; did you mean tiny"),
+        (["model.preset=gpt2"], "gpt2 is another kind of model; the presets for this task are paper-base"),
         (["data.embedded=phrasebook"], "both a folder and an embedded corpus"),
         (["data.folder="], "data.folder: no data is named"),
         (["data.columns=[2, 2]"], "source and target are the same column"),
