@@ -157,7 +157,7 @@ def test_changed_text_is_refused_and_moved_text_is_not(cli, scribe, tmp_path):
     assert cli("train", recipe, "--run", copy, "--resume", "--text", moved).code == 0
     moved.write_text(text.read_text().replace("whale", "while", 1))
     error = cli("train", recipe, "--run", copy, "--resume", "--text", moved).error(2)
-    assert "the training data and the dev data changed since this run began" in error
+    assert "the text changed since this run began" in error
     error = cli("train", recipe, "--run", copy, "--resume", "--set", "model.layers=2").error(2)
     assert "model.layers: 1 -> 2" in error
 

@@ -18,7 +18,7 @@ from plainformer.evaluate.text import evaluate_text
 from plainformer.folder import read_config
 from plainformer.models.config import TransformerConfig
 from plainformer.recipe import LanguageRecipe, Recipe, TranslationRecipe, load_recipe, parse_recipe
-from plainformer.runs.language import text_of
+from plainformer.runs.text import text_of
 from plainformer.runs.translation import read_pairs_of
 
 Show = Callable[[str, int, int], None]
@@ -104,7 +104,7 @@ def _score_writer(model: Path, recipe: Recipe | None, text: Sequence[Path], prog
         tokens = encode_text(found, writer.tokenizer, progress=encoded)
         name, ids, counts = found.name, tokens.train, tokens.train_counts
     elif recipe:
-        found = text_of(recipe)
+        found = text_of(recipe.data)
         tokens = encode_text(found, writer.tokenizer, progress=encoded)
         name, ids, counts = f"the held-out part of {found.name}", tokens.dev, tokens.dev_counts
     else:

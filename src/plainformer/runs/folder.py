@@ -20,6 +20,16 @@ RUN_FILES = (
 )
 
 
+WHAT = {
+    "train": "the training data",
+    "dev": "the dev data",
+    "text": "the text",
+    "start": "the model that it starts from",
+    "tokenizer": "the tokenizer",
+}
+"""What the fingerprints of `data.json` are of."""
+
+
 def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool, say: Callable[[str], None]) -> bool:
     """Whether there is a run to resume, with all that it needs for that. Nothing is written or removed.
 
@@ -99,8 +109,7 @@ def _facts(task: Task, tokenizers: Tokenizers) -> dict[str, Any]:
 
 def _check_unchanged(before: Mapping[str, Any], task: Task, tokenizers: Tokenizers, folder: Path) -> None:
     now = _facts(task, tokenizers)
-    names = {"train": "the training data", "dev": "the dev data", "tokenizer": "the tokenizer"}
-    if changed := [name for key, name in names.items() if before.get(key) != now[key]]:
+    if changed := [WHAT[key] for key, value in now.items() if before.get(key) != value]:
         raise InputError(
             f"{' and '.join(changed)} changed since this run began",
             where=str(folder),

@@ -1,0 +1,127 @@
+"""Running text of a recipe: read, given a vocabulary, encoded; what language models and masked ones have in common."""
+
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.data.block import BlockLoader
+from plainformer.data.text import RunningText, embedded_text, read_text
+from plainformer.data.tokens import Counts, Tokens, encode_text
+from plainformer.errors import InputError
+from plainformer.folder import Model, ModelFolder
+from plainformer.recipe import LanguageRecipe, MaskedRecipe
+from plainformer.recipe.text import TextOptions, VocabularyOptions
+from plainformer.runs.task import Console, Tokenizers
+from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
+
+DEV_TOKENS = 4096  # of a batch that is only looked at
+
+
+class TextTask:
+    """The text of a recipe, split by position: the first part to train on, the rest to watch.
+
+    Raises:
+        InputError: it is missing or broken.
+    """
+
+    mask: str | None = None  # the token that hides others, where the model needs one
+
+    def __init__(self, recipe: LanguageRecipe | MaskedRecipe) -> None:
+        self.recipe, self.text = recipe, text_of(recipe.data)
+
+    def fingerprints(self) -> dict[str, str]:
+        # The split is the recipe's, and so is checked with it.
+        return {"text": self.text.fingerprint}
+
+    def learn_tokenizers(self, console: Console) -> Tokenizers:
+        tokenizer = learn_tokenizer(self.recipe.tokenizer, self.text, mask=self.mask)
+        console.say(f"tokenizer: {self.recipe.tokenizer.kind}, {tokenizer.vocab_size:,} tokens")
+        return Tokenizers(tokenizer, tokenizer)
+
+    def check_needs(self) -> None:
+        test_text(self.recipe.data)
+
+    def blocks(self, tokens: Tokens, context: int, devices: int, console: Console) -> BlockLoader:
+        """The blocks to train on. Raises InputError where those of a batch cannot be shared out evenly."""
+        rows, train = self.recipe.data.batch_size, self.recipe.train
+        if rows % (devices * train.accumulate):
+            raise InputError(
+                f"{rows} blocks of a batch cannot be split evenly over {devices} devices and {train.accumulate} "
+                "microbatches",
+                where="data.batch_size",
+                fix=f"choose a multiple of {devices * train.accumulate}",
+            )
+        loader = BlockLoader(tokens.train, context=context, rows=rows, seed=train.seed)
+        console.say(loader.described(train.steps))
+        return loader
+
+    def dev_part(self, tokens: Tokens, console: Console) -> NDArray[np.integer]:
+        """The held-out tokens that are looked at while training."""
+        most = self.recipe.data.dev_tokens
+        if not most or len(tokens.dev) <= most:
+            return tokens.dev
+        console.say(f"dev: only the first {most:,} of its {len(tokens.dev):,} tokens are looked at while training")
+        return tokens.dev[:most]
+
+    def content(self, model: Model, tokenizers: Tokenizers, generation: Mapping[str, Any]) -> ModelFolder:
+        recipe = self.recipe
+        about = {"name": recipe.name, "description": recipe.description, "data": self.text.name}
+        return ModelFolder(model, tokenizers.source, tokenizers.target, generation, about)
+
+
+def text_of(data: TextOptions) -> RunningText:
+    """The text that a recipe names. Raises InputError where it is missing or broken."""
+    if data.embedded:
+        return embedded_text(data.embedded, dev_share=data.dev_share)
+    return read_text(data.text or (), dev_share=data.dev_share, key=data.key)
+
+
+def test_text(data: TextOptions) -> RunningText | None:
+    """The text that is scored in the end, all of it. Raises InputError where it is missing or broken."""
+    return read_text(data.test, dev_share=0.0, key=data.key) if data.test else None
+
+
+def learn_tokenizer(options: VocabularyOptions, texts: RunningText, *, mask: str | None = None) -> Tokenizer:
+    """The vocabulary that a recipe wants, learnt from the part of the text that is trained on."""
+    special = SpecialTokens(mask=mask)
+    if options.kind == "file":
+        return Tokenizer.load(Path(options.file or ""))
+    if options.kind == "byte":
+        return byte_tokenizer(SpecialTokens(unk=None, mask=mask))
+    if options.kind == "character":
+        every = texts.sample(texts.train_characters)
+        return train_character(every, options.vocab_size, special=special, byte_fallback=options.byte_fallback)
+    return train_bpe(
+        texts.sample(),
+        options.vocab_size,
+        special=special,
+        byte_fallback=options.byte_fallback,
+        min_frequency=options.min_frequency,
+        lead_space=False,
+    )
+
+
+def encode(text: RunningText, tokenizer: Tokenizer, console: Console) -> Tokens:
+    """The ids of a text, with what is worth saying about them."""
+    console.say(text.split_line())
+    tokens = encode_text(text, tokenizer, progress=partial(console.progress, "characters encoded"))
+    for name, counts in (("train", tokens.train_counts), ("dev", tokens.dev_counts)):
+        _say_counts(name, counts, console)
+    return tokens
+
+
+def dev_rows(context: int, devices: int) -> int:
+    """Blocks of a batch that is only looked at, the same number for each device."""
+    return max(1, DEV_TOKENS // context // devices) * devices
+
+
+def _say_counts(name: str, counts: Counts, console: Console) -> None:
+    unknown = f", {counts.unknown:,} of them unknown ({counts.unknown / counts.tokens:.3%})" if counts.unknown else ""
+    each = f", {counts.bytes / counts.tokens:.2f} bytes each" if counts.tokens else ""
+    console.say(f"{name}: {counts.tokens:,} tokens{each}{unknown}")
+    if counts.inexact_seams:
+        console.say(f"{name}: at {counts.inexact_seams:,} places the text had to be cut inside a token to be encoded")
