@@ -7,17 +7,21 @@ from plainformer.models.config import EncoderConfig, LanguageModelConfig, Transf
 from plainformer.models.presets import PRESETS
 
 if TYPE_CHECKING:
+    from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
     from plainformer.models.language_model import LanguageModel, LanguageModelState
     from plainformer.models.parts import count_parameters
     from plainformer.models.transformer import DecoderState, Transformer
 
 __all__ = [
     "PRESETS",
+    "Classifier",
     "DecoderState",
     "EncoderConfig",
     "LanguageModel",
     "LanguageModelConfig",
     "LanguageModelState",
+    "MaskedLanguageModel",
+    "TextEncoder",
     "Transformer",
     "TransformerConfig",
     "count_parameters",
@@ -26,9 +30,12 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
+        "Classifier": "encoder",
         "DecoderState": "transformer",
         "LanguageModel": "language_model",
         "LanguageModelState": "language_model",
+        "MaskedLanguageModel": "encoder",
+        "TextEncoder": "encoder",
         "Transformer": "transformer",
         "count_parameters": "parts",
     },
