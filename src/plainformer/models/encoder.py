@@ -47,9 +47,7 @@ class TextEncoder(eqx.Module):
         self.norm = make_final_norm(config)
         self.dropout = Dropout(config.dropout)
 
-    def encode(
-        self, ids: Ids, valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
-    ) -> Hidden:
+    def encode(self, ids: Ids, valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Hidden:
         """Ids (batch, seq) to hidden states (batch, seq, d_model); every position sees all that are `valid`.
 
         Those of padding are there too, and mean nothing. With a `key`, dropout is on.
@@ -96,9 +94,7 @@ class MaskedLanguageModel(eqx.Module):
         real = jnp.arange(logits.shape[-1]) < self.config.vocab
         return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -jnp.inf)
 
-    def __call__(
-        self, ids: Ids, valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
-    ) -> Logits:
+    def __call__(self, ids: Ids, valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Logits:
         """Logits (batch, seq, vocab) of the token at every place. Training and use compute those of a few places."""
         return self.project(self.encoder.encode(ids, valid, key=key, trace=trace))
 
