@@ -18,14 +18,16 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from plainformer import atomic
+from plainformer.data.corpus import some_of
 from plainformer.errors import InputError, WorkError
-from plainformer.models.config import LanguageModelConfig, TransformerConfig
+from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
+from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
 from plainformer.text import Tokenizer
 
-Model = Transformer | LanguageModel
-AnyConfig = TransformerConfig | LanguageModelConfig
+Model = Transformer | LanguageModel | MaskedLanguageModel | Classifier
+AnyConfig = TransformerConfig | LanguageModelConfig | EncoderConfig
 
 
 class Kind(NamedTuple):
@@ -49,6 +51,18 @@ KINDS: dict[str, Kind] = {
         LanguageModel,
         "A causal language model with {layers} layers, a context of {context} tokens",
         'writer = plainformer.load("{folder}")\nwriter.generate(["…"])',
+    ),
+    "plainformer-masked-language-model": Kind(
+        EncoderConfig,
+        MaskedLanguageModel,
+        "A masked language model (an encoder) with {layers} layers, a context of {context} tokens",
+        'reader = plainformer.load("{folder}")\nreader.fill(["… {mask} …"])',
+    ),
+    "plainformer-classifier": Kind(
+        EncoderConfig,
+        Classifier,
+        "A classifier of texts ({labels}) with {layers} layers, a context of {context} tokens",
+        'labeller = plainformer.load("{folder}")\nlabeller.classify(["…"])',
     ),
 }
 """By the `model_type` of `config.json`."""
@@ -95,7 +109,9 @@ def save_folder(content: ModelFolder, folder: Path) -> None:
 
 
 def model_type_of(config: AnyConfig) -> str:
-    """The `model_type` of a configuration."""
+    """The `model_type` of a configuration. An encoder with labels is a classifier."""
+    if isinstance(config, EncoderConfig):
+        return "plainformer-classifier" if config.labels else "plainformer-masked-language-model"
     return next(name for name, kind in KINDS.items() if type(config) is kind.config)
 
 
@@ -138,7 +154,10 @@ def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
     if (kind := values.pop("model_type", None)) not in KINDS:
         raise InputError(f"model_type is {kind!r}, and known are {', '.join(KINDS)}", where=str(path))
     fingerprints, about = values.pop("tokenizer_fingerprints", []), values.pop("about", {})
-    return KINDS[kind].config.from_dict(values, where=str(path)), about, fingerprints
+    config = KINDS[kind].config.from_dict(values, where=str(path))
+    if (meant := model_type_of(config)) != kind:
+        raise InputError(f"model_type is {kind}, and the labels are those of a {meant}", where=str(path))
+    return config, about, fingerprints
 
 
 def named_weights(model: eqx.Module) -> dict[str, jax.Array]:
@@ -204,7 +223,9 @@ def _card(content: ModelFolder, folder: Path) -> str:
     """The model card: what the model is, and how to use it."""
     config, about = content.model.config, content.about
     kind = KINDS[model_type_of(config)]
-    what, use = kind.what.format(**config.to_dict()), kind.use.format(folder=folder.name)
+    said = config.to_dict() | {"labels": some_of(getattr(config, "labels", ()))}
+    mask = content.source_tokenizer.special.mask or "<mask>"
+    what, use = kind.what.format(**said), kind.use.format(folder=folder.name, mask=mask)
     facts = "\n".join(f"- {name}: {value}" for name, value in about.items())
     return (
         f"# {about.get('name') or 'A model'}\n\n"

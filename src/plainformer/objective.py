@@ -173,3 +173,27 @@ class LanguageObjective(NamedTuple):
         """`model` is a `models.LanguageModel`, `batch` a `data.block.Blocks`; without a key, dropout is off."""
         hidden = model.decode(batch.ids, key=key)
         return _over_tokens(hidden, model, batch.following, batch.valid, self.smoothing, model.config.vocab)
+
+
+class MaskedObjective(NamedTuple):
+    """The loss of a masked language model on a batch of texts: the hidden tokens said from all that is seen."""
+
+    smoothing: float = 0.0
+
+    def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums:
+        """`model` is a `models.MaskedLanguageModel`, `batch` a `data.masking.MaskedBatch`; dropout with a key."""
+        hidden = model.encoder.encode(batch.ids, batch.valid, key=key)
+        # Logits are computed at the places alone, a seventh of them all.
+        chosen = jnp.take_along_axis(hidden, batch.places[:, :, None], axis=1)
+        return _over_tokens(chosen, model, batch.targets, batch.counted, self.smoothing, model.config.vocab)
+
+
+class ClassificationObjective(NamedTuple):
+    """The loss of a classifier on a batch of labelled texts. Where others count tokens, it counts texts."""
+
+    smoothing: float = 0.0
+
+    def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums:
+        """`model` is a `models.Classifier`, `batch` a `data.labelled_loader.LabelledBatch`; dropout with a key."""
+        logits = model(batch.ids, batch.valid, key=key)
+        return cross_entropy(logits, batch.labels, batch.counted, smoothing=self.smoothing)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plainformer.data.ahead import ahead
 from plainformer.data.permutation import permuted
 from plainformer.errors import InputError
 
@@ -67,12 +68,7 @@ class BlockLoader:
 
     def batches(self, first: int, last: int) -> Iterator[Blocks]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
-        if first > last:
-            return iter(())
-        import grain.python as grain  # takes a second, and only training needs it
-
-        steps = grain.MapDataset.range(first, last + 1)
-        return iter(steps.map(self.batch).to_iter_dataset(grain.ReadOptions(num_threads=1, prefetch_buffer_size=4)))
+        return ahead(self.batch, first, last)
 
     def in_order(self) -> Iterator[Blocks]:
         """The whole text once, as `in_order` of this module."""

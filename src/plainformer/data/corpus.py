@@ -52,6 +52,13 @@ class Origins(Sequence[str]):
         return f"{self.path}:{self.numbers[index]}"
 
 
+def select_origins(origin: Sequence[str], indices: Sequence[int]) -> Sequence[str]:
+    """The places at `indices`, in that order."""
+    if isinstance(origin, Origins):
+        return Origins(origin.path, array("q", (origin.numbers[i] for i in indices)))
+    return [origin[i] for i in indices]
+
+
 @dataclass(frozen=True)
 class Pairs:
     """Parallel text: `target[i]` translates `source[i]`, and `origin[i]` is its "file:line".
@@ -77,12 +84,8 @@ class Pairs:
     def select(self, indices: Iterable[int]) -> "Pairs":
         """The pairs at `indices` (from 0), in that order."""
         chosen = list(indices)
-        origin = self.origin
-        if isinstance(origin, Origins):
-            kept = Origins(origin.path, array("q", (origin.numbers[i] for i in chosen)))
-        else:
-            kept = [origin[i] for i in chosen]
-        return Pairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], kept)
+        origin = select_origins(self.origin, chosen)
+        return Pairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], origin)
 
 
 def read_pairs(folder: Path, name: str, source: str, target: str, *, columns: tuple[int, int] = (0, 1)) -> Pairs:
@@ -108,7 +111,7 @@ def read_pairs(folder: Path, name: str, source: str, target: str, *, columns: tu
     if len(files) == 2:
         return _aligned(*files)
     (path,) = files
-    suffix = _without_gz(path.name).rpartition(".")[2]
+    suffix = without_gz(path.name).rpartition(".")[2]
     if suffix == "tmx":
         return _gathered(path, tmx_rows(path, source, target))
     if suffix == "jsonl":
@@ -167,8 +170,8 @@ def _aligned(source_path: Path, target_path: Path) -> Pairs:
 def _find(folder: Path, name: str, source: str, target: str) -> tuple[Path] | tuple[Path, Path]:
     """The one file, or the two, that `name` stands for."""
     folder, name = (folder / name).parent, Path(name).name
-    names = _names_in(folder)
-    if name in names and _without_gz(name).endswith(_BY_NAME):
+    names = names_in(folder)
+    if name in names and without_gz(name).endswith(_BY_NAME):
         return (folder / name,)
 
     def present(*wanted: str) -> list[Path]:
@@ -191,7 +194,8 @@ def _find(folder: Path, name: str, source: str, target: str) -> tuple[Path] | tu
     raise _not_found(folder, names, name, (source, target), [path.name for side in sides for path in side])
 
 
-def _names_in(folder: Path) -> set[str]:
+def names_in(folder: Path) -> set[str]:
+    """The names of what is in a folder. Raises InputError, with what is close, if it is none or cannot be read."""
     try:
         return set(os.listdir(folder))
     except FileNotFoundError as error:
@@ -212,11 +216,11 @@ def _not_found(folder: Path, names: set[str], name: str, languages: tuple[str, s
     visible = sorted(entry for entry in names if not entry.startswith("."))
     pair = "-".join(languages)
     if half:
-        missing = next(code for code in languages if f"{name}.{code}" not in {_without_gz(file) for file in half})
+        missing = next(code for code in languages if f"{name}.{code}" not in {without_gz(file) for file in half})
         near = difflib.get_close_matches(f"{name}.{missing}", [entry for entry in visible if entry not in half], n=3)
         what = f"{name}.{missing} is missing beside {half[0]}"
         return InputError(what, where=where, fix=f"did you mean {any_of(near)}?" if near else f"add {name}.{missing}")
-    stem, dot, code = _without_gz(name).rpartition(".")
+    stem, dot, code = without_gz(name).rpartition(".")
     if name in names:
         if (folder / name).is_dir():
             return InputError(f"{name} is a folder", where=where, fix="give it as the folder, and a name inside it")
@@ -230,14 +234,15 @@ def _not_found(folder: Path, names: set[str], name: str, languages: tuple[str, s
     relatives = [entry for entry in visible if entry.startswith(f"{name}.")]
     if relatives:
         return InputError(what, where=where, fix=f"the folder has {some_of(relatives)}")
-    stems = {_without_gz(entry).rpartition(".")[0] for entry in visible} - {""}
+    stems = {without_gz(entry).rpartition(".")[0] for entry in visible} - {""}
     near = difflib.get_close_matches(name, sorted(stems | set(visible)), n=3)
     if near:
         return InputError(what, where=where, fix=f"did you mean {any_of(near)}?")
     return InputError(what, where=where, fix=f"the folder has {some_of(visible)}" if visible else "the folder is empty")
 
 
-def _without_gz(name: str) -> str:
+def without_gz(name: str) -> str:
+    """A file's name without the suffix that says that it is compressed."""
     return name.removesuffix(".gz")
 
 

@@ -1,4 +1,4 @@
-"""One file of text: plain or gzip, UTF-8, as bare lines, as TSV, as JSONL, or in blocks of running text.
+"""One file of text: plain or gzip, UTF-8, as bare lines, as TSV, as JSONL, with labels, or in blocks of running text.
 
 A line ends at `\\n` and nowhere else; one `\\r` before it is taken off. A lone `\\r`, U+0085, U+2028 or a form feed is
 part of the sentence, as it is for `wc -l`, for Moses and for sacreBLEU: a reader that also splits there loses step with
@@ -19,7 +19,7 @@ from typing import BinaryIO
 from plainformer.errors import InputError
 
 Row = tuple[int, str, str]
-"""One pair of a file: its line number (from 1), the source sentence, the target sentence."""
+"""One pair of a file: its line number (from 1), the source sentence, the target sentence; or its label and text."""
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 # UTF-32 first: its little-endian mark begins with that of UTF-16.
@@ -158,6 +158,49 @@ def json_texts(path: Path, key: str = "text") -> Iterator[tuple[int, str]]:
         yield number, _string(_object(line, where, f'{{"{key}": "..."}}'), key, where) if line.strip() else ""
 
 
+def labelled_rows(path: Path) -> Iterator[Row]:
+    """Yield line number, label and text of a file with `label TAB text` a line; the text is all after the first tab.
+
+    White space around a label is taken off. Quotes are ordinary characters, and there is no header. A blank line has
+    neither label nor text, so that it is counted where empty texts are.
+
+    Raises:
+        InputError: a line has no tab or no label, or as `text_lines`.
+    """
+    for number, line in enumerate(text_lines(path), 1):
+        where = f"{path}:{number}"
+        label, tab, text = line.partition("\t")
+        if line.strip() and not tab:
+            raise InputError("the line has no tab", where=where, fix="write the label, a tab and the text a line")
+        yield number, _label(label, where) if line.strip() else "", text
+
+
+def labelled_json_rows(path: Path) -> Iterator[Row]:
+    """Yield line number, label and text of a JSONL file: `{"label": ..., "text": ...}` a line.
+
+    A label may be a whole number, which is then taken as it is written. Line breaks in a text are kept. A blank line
+    has neither label nor text.
+
+    Raises:
+        InputError: a line is not a JSON object, lacks a key, has no label, or holds something else than text, or as
+            `text_lines`.
+    """
+    example = '{"label": "...", "text": "..."}'
+    for number, line in enumerate(text_lines(path), 1):
+        if not line.strip():
+            yield number, "", ""
+            continue
+        where = f"{path}:{number}"
+        record = _object(line, where, example)
+        if type(record.get("label")) is int:
+            record["label"] = str(record["label"])
+        yield (
+            number,
+            _label(_string(record, "label", where, f"write {example} a line"), where),
+            _string(record, "text", where, f"write {example} a line"),
+        )
+
+
 @contextmanager
 def opened(path: Path, *, text: bool = True) -> Iterator[BinaryIO]:
     """Open a file for reading as bytes, unpacked if it is named `.gz`; every failure is an `InputError`.
@@ -251,6 +294,12 @@ def _object(line: str, where: str, example: str) -> dict[str, object]:
             fix=f"write {example} a line",
         )
     return record
+
+
+def _label(label: str, where: str) -> str:
+    if not (name := label.strip()):
+        raise InputError("the label is empty", where=where, fix="give the text a label, or take the line out")
+    return name
 
 
 def _translation(line: str, where: str) -> dict[str, object]:

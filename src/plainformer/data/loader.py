@@ -1,13 +1,14 @@
 """IDS -> BATCH: the batch of step s is a function of (seed, s) alone."""
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.data.bucket import Bucket, assign, choose_buckets
+from plainformer.data.ahead import ahead
+from plainformer.data.bucket import Bucket, choose_buckets
+from plainformer.data.epoch import Epochs
 from plainformer.errors import InputError
 
 
@@ -80,62 +81,33 @@ class PairLoader:
         """
         if not len(source):
             raise InputError("there are no sentence pairs to make batches of")
-        self._source, self._target, self._special, self._seed = Ragged(source), Ragged(target), special, seed
-        self._multiple = multiple
+        self._source, self._target, self._special = Ragged(source), Ragged(target), special
         source_lengths, target_lengths = self._source.lengths + 1, self._target.lengths + 1
         self.buckets = choose_buckets(source_lengths, target_lengths, batch_tokens=batch_tokens, most=buckets)
-        of_pair = assign(self.buckets, source_lengths, target_lengths)
-        self._members = [np.flatnonzero(of_pair == index) for index in range(len(self.buckets))]
-        self.batches_per_epoch = sum(
-            -(-len(members) // bucket.rows) for members, bucket in zip(self._members, self.buckets, strict=True)
-        )
-        self._epoch = lru_cache(maxsize=2)(self._plan)
+        self._epochs = Epochs(self.buckets, source_lengths, target_lengths, seed=seed, multiple=multiple)
+        self.batches_per_epoch = self._epochs.batches_per_epoch
 
     def __len__(self) -> int:
         return len(self._source)
 
     def batch(self, step: int) -> Batch:
         """The batch of training step `step`, counted from 1."""
-        epoch, index = divmod(step - 1, self.batches_per_epoch)
-        return self._fill(*self._epoch(epoch)[index])
+        return self._fill(*self._epochs.batch(step))
 
     def batches(self, first: int, last: int) -> Iterator[Batch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
-        if first > last:
-            return iter(())
-        import grain.python as grain  # takes a second, and only training needs it
-
-        steps = grain.MapDataset.range(first, last + 1)
-        return iter(steps.map(self.batch).to_iter_dataset(grain.ReadOptions(num_threads=1, prefetch_buffer_size=4)))
+        return ahead(self.batch, first, last)
 
     def in_order(self) -> Iterator[Batch]:
         """Every pair once, in a fixed order: for evaluation."""
-        for bucket, members in zip(self.buckets, self._members, strict=True):
-            for start in range(0, len(members), bucket.rows):
-                yield self._fill(bucket, members[start : start + bucket.rows])
+        return (self._fill(*members) for members in self._epochs.in_order())
 
     def real_share(self) -> float:
         """The share of target positions in an epoch's batches that hold a real token."""
-        places = sum(
-            -(-len(members) // bucket.rows) * self._rows(bucket) * bucket.target
-            for members, bucket in zip(self._members, self.buckets, strict=True)
-        )
-        return float((self._target.lengths + 1).sum() / places)
-
-    def _rows(self, bucket: Bucket) -> int:
-        """Rows of a batch, those that only fill it up included."""
-        return -(-bucket.rows // self._multiple) * self._multiple
-
-    def _plan(self, epoch: int) -> list[tuple[Bucket, NDArray[np.int64]]]:
-        random = np.random.Generator(np.random.Philox(np.random.SeedSequence([self._seed, epoch])))
-        plan = []
-        for bucket, members in zip(self.buckets, self._members, strict=True):
-            order = random.permutation(members)
-            plan += [(bucket, order[start : start + bucket.rows]) for start in range(0, len(order), bucket.rows)]
-        return [plan[index] for index in random.permutation(len(plan))]
+        return float((self._target.lengths + 1).sum() / self._epochs.places())
 
     def _fill(self, bucket: Bucket, members: NDArray[np.int64]) -> Batch:
-        special, rows = self._special, self._rows(bucket)
+        special, rows = self._special, self._epochs.rows(bucket)
         source = np.full((rows, bucket.source), special.source_pad, np.int32)
         target_in = np.full((rows, bucket.target), special.target_pad, np.int32)
         target_out = target_in.copy()

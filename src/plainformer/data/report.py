@@ -156,10 +156,10 @@ def clean(
         dropped=dropped,
         first=first,
         repeated=len(kept) - len(seen),
-        source=_lengths(sources),
-        target=_lengths(targets),
-        source_unknown=_rate(sources, source_unk_id),
-        target_unknown=_rate(targets, target_unk_id),
+        source=lengths_of(sources),
+        target=lengths_of(targets),
+        source_unknown=unknown_rate(sources, source_unk_id),
+        target_unknown=unknown_rate(targets, target_unk_id),
         held_out={name: _overlap(seen, other) for name, other in (held_out or {}).items()},
     )
     return Cleaned(pairs.select(kept), sources, targets, report)
@@ -201,7 +201,8 @@ def _reasons(
             yield None
 
 
-def _lengths(ids: Sequence[list[int]]) -> Lengths:
+def lengths_of(ids: Sequence[list[int]]) -> Lengths:
+    """How long sentences are, of which there is at least one."""
     lengths = sorted(map(len, ids))
     return Lengths(
         minimum=lengths[0],
@@ -213,7 +214,8 @@ def _lengths(ids: Sequence[list[int]]) -> Lengths:
     )
 
 
-def _rate(ids: Sequence[list[int]], unknown: int | None) -> float | None:
+def unknown_rate(ids: Sequence[list[int]], unknown: int | None) -> float | None:
+    """Unknown tokens per token, from 0 to 1; None for a vocabulary without an unknown."""
     if unknown is None:
         return None
     return sum(sentence.count(unknown) for sentence in ids) / sum(map(len, ids))

@@ -1,4 +1,4 @@
-"""IDS -> IDS: search for the most probable target of a source, texts that go on by chance, and scores of given ones.
+"""IDS -> IDS: search for the most probable target of a source, texts that go on by chance, gaps filled, labels, scores.
 
 Names are loaded when first used, so that the settings can be read without JAX.
 """
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from plainformer.decode.contract import EncoderDecoder, Hypotheses, Hypothesis
     from plainformer.decode.generation import generate
     from plainformer.decode.greedy import greedy_search
+    from plainformer.decode.labeller import Label, Labeller
     from plainformer.decode.lookahead import best_continuations
+    from plainformer.decode.reader import Guess, Reader
     from plainformer.decode.sampling import sample
     from plainformer.decode.score import PairScore, score_pairs, score_texts
     from plainformer.decode.writer import Continuation, TextScore, Writer
@@ -23,9 +25,13 @@ __all__ = [
     "Continuation",
     "EncoderDecoder",
     "GenerationSettings",
+    "Guess",
     "Hypotheses",
     "Hypothesis",
+    "Label",
+    "Labeller",
     "PairScore",
+    "Reader",
     "SamplingSettings",
     "TextScore",
     "Writer",
@@ -44,9 +50,13 @@ __getattr__ = lazily(
     {
         "Continuation": "writer",
         "EncoderDecoder": "contract",
+        "Guess": "reader",
         "Hypotheses": "contract",
         "Hypothesis": "contract",
+        "Label": "labeller",
+        "Labeller": "labeller",
         "PairScore": "score",
+        "Reader": "reader",
         "TextScore": "writer",
         "Writer": "writer",
         "beam_search": "beam",

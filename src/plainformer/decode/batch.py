@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.errors import InputError
-from plainformer.models.config import LanguageModelConfig, TransformerConfig
+from plainformer.models.config import SingleStackConfig, TransformerConfig
 from plainformer.shapes import Ids, Valid
 
 MULTIPLE = 8
@@ -27,15 +27,15 @@ class Batch:
     lengths: tuple[int, ...]
 
 
-def position_limit(config: TransformerConfig | LanguageModelConfig) -> int | None:
+def position_limit(config: TransformerConfig | SingleStackConfig) -> int | None:
     """The longest sequence that the model can read; None where positions have no bound."""
-    if isinstance(config, LanguageModelConfig):
+    if isinstance(config, SingleStackConfig):
         return config.context
     return config.max_len if config.position == "learned" else None
 
 
 def group_by_length(
-    lengths: Sequence[tuple[int, ...]], batch_tokens: int, config: TransformerConfig | LanguageModelConfig
+    lengths: Sequence[tuple[int, ...]], batch_tokens: int, config: TransformerConfig | SingleStackConfig
 ) -> Iterator[Batch]:
     """Group sentences, longest first, so that rows times padded tokens stay within `batch_tokens` (or one row).
 

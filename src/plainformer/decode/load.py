@@ -3,24 +3,36 @@
 from pathlib import Path
 from typing import Any, TypeVar
 
+from plainformer.decode.labeller import Labeller
+from plainformer.decode.reader import Reader
 from plainformer.decode.translator import Translator
 from plainformer.decode.writer import Writer
 from plainformer.errors import InputError
-from plainformer.folder import load_folder
+from plainformer.folder import Model, load_folder
+from plainformer.models.encoder import Classifier, MaskedLanguageModel
+from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
 
 PLACES = ("average", "best", "last")
 """The model folders of a run; the first that is there is used."""
 
 
-VERBS: dict[type, str] = {Translator: "translate", Writer: "generate"}
+VERBS: dict[type, str] = {Translator: "translate", Writer: "generate", Reader: "fill", Labeller: "classify"}
 """What each kind is for: the verb of the command line, and of its class."""
+
+USERS: dict[type[Model], Any] = {
+    Transformer: Translator,
+    LanguageModel: Writer,
+    MaskedLanguageModel: Reader,
+    Classifier: Labeller,
+}
+"""What uses each kind of model."""
 
 User = TypeVar("User")
 
 
 def load(folder: str | Path) -> Any:
-    """The model in `folder`, or that of a run (`find_model`): a `Translator` or a `Writer`.
+    """The model in `folder`, or that of a run (`find_model`): a `Translator`, `Writer`, `Reader` or `Labeller`.
 
     Raises:
         InputError: there is none, or it is damaged.
@@ -28,7 +40,7 @@ def load(folder: str | Path) -> Any:
     found = find_model(Path(folder))
     content = load_folder(found)
     try:
-        return Translator.of(content) if isinstance(content.model, Transformer) else Writer.of(content)
+        return USERS[type(content.model)].of(content)
     except InputError as error:
         where = found / "generation_config.json"
         raise InputError(f"{error.where or 'settings'}: {error.what}", where=str(where), fix=error.fix) from error

@@ -10,6 +10,7 @@ from plainformer.decode.continuation import continuations
 from plainformer.decode.lookahead import best_continuations
 from plainformer.decode.score import score_texts
 from plainformer.decode.settings import PAPER, SamplingSettings, changed
+from plainformer.decode.texts import encode_texts
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.language_model import LanguageModel
@@ -208,23 +209,7 @@ class Writer:
 
     def _encode(self, texts: Sequence[str], what: str = "prompt") -> list[list[int]]:
         """Raises InputError for a text that gives no tokens, or that the vocabulary cannot spell."""
-        if isinstance(texts, str):
-            raise InputError(f"one text was given where a list of {what}s is expected", fix="write [text]")
-        rows = self.tokenizer.encode_batch(texts)
-        for number, (text, ids) in enumerate(zip(texts, rows, strict=True), 1):
-            if not ids:
-                fix = "give some text to go on from, such as a newline"
-                raise InputError(f"the {what} is empty", where=f"{what} {number}", fix=fix)
-            if self.tokenizer.count_unknown(ids):
-                unknown = "".join(self.tokenizer.unknown_characters(text)) or ", ".join(
-                    self.tokenizer.unknown_pieces(text)
-                )
-                raise InputError(
-                    f"the model's vocabulary does not have {unknown!r}",
-                    where=f"{what} {number}",
-                    fix="leave it out, or use a model whose text had it",
-                )
-        return rows
+        return encode_texts(self.tokenizer, texts, what, fix="give some text to go on from, such as a newline")
 
 
 @dataclass

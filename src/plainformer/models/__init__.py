@@ -7,18 +7,22 @@ from plainformer.models.config import EncoderConfig, LanguageModelConfig, Transf
 from plainformer.models.presets import PRESETS, Preset
 
 if TYPE_CHECKING:
+    from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
     from plainformer.models.language_model import LanguageModel, LanguageModelState
     from plainformer.models.parts import count_parameters
     from plainformer.models.transformer import DecoderState, Transformer
 
 __all__ = [
     "PRESETS",
+    "Classifier",
     "DecoderState",
     "EncoderConfig",
     "LanguageModel",
     "LanguageModelConfig",
     "LanguageModelState",
+    "MaskedLanguageModel",
     "Preset",
+    "TextEncoder",
     "Transformer",
     "TransformerConfig",
     "count_parameters",
@@ -27,9 +31,12 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
+        "Classifier": "encoder",
         "DecoderState": "transformer",
         "LanguageModel": "language_model",
         "LanguageModelState": "language_model",
+        "MaskedLanguageModel": "encoder",
+        "TextEncoder": "encoder",
         "Transformer": "transformer",
         "count_parameters": "parts",
     },

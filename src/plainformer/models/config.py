@@ -176,3 +176,13 @@ class EncoderConfig(SingleStackConfig):
     context: int = 512
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
     labels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if twice := sorted({label for label in self.labels if self.labels.count(label) > 1}):
+            raise InputError(
+                f"the label {twice[0]!r} is named twice", where="model.labels", fix="name every label once"
+            )
+        if len(self.labels) == 1:
+            what = f"{self.labels[0]!r} is the only label, and there is nothing to tell apart"
+            raise InputError(what, where="model.labels", fix="name at least two labels")

@@ -177,6 +177,21 @@ class Tokenizer:
         check_unicode(text)
         return self._backend.encode(text, add_special_tokens=False).ids
 
+    def encode_inside(self, text: str) -> list[int]:
+        """The ids of `text` where it goes on from something else: nothing is put before it, as before a whole text.
+
+        Raises:
+            InputError: `text` holds a lone surrogate.
+        """
+        check_unicode(text)
+        # Encoded after something that is no part of its first token, which is then taken off again.
+        for before in ("\n", "."):
+            encoding = self._backend.encode(before + text, add_special_tokens=False)
+            spans = list(zip(encoding.ids, encoding.offsets, strict=True))
+            if not any(start < len(before) < stop for _, (start, stop) in spans):
+                return [id for id, (start, _) in spans if start >= len(before)]
+        return self.encode(text)
+
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, as `encode` gives them, using every core.
 

@@ -1,0 +1,83 @@
+"""Texts in, labels out: a classifier with its tokenizer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import equinox as eqx
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.decode.texts import encode_texts
+from plainformer.decode.vectors import by_length, embed_texts
+from plainformer.errors import InputError
+from plainformer.folder import ModelFolder
+from plainformer.models.encoder import Classifier
+from plainformer.shapes import Array, Float, Ids, Valid
+from plainformer.text import Tokenizer
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a text was taken for.
+
+    Attributes:
+        label: the most probable one; of equally probable ones, the first.
+        probability: its own.
+        probabilities: of every label, in the order of the model's outputs; they sum to 1.
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """A classifier ready for use: `Labeller(model, tokenizer).classify(["What a film!"])`."""
+
+    model: Classifier
+    tokenizer: Tokenizer
+
+    @classmethod
+    def of(cls, content: ModelFolder) -> "Labeller":
+        """Raises InputError where the folder holds another kind of model."""
+        if not isinstance(content.model, Classifier):
+            raise InputError("this is not a classifier")
+        return cls(content.model, content.source_tokenizer)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels, in the order of the model's outputs."""
+        return self.model.config.labels
+
+    def classify(self, texts: Sequence[str], *, allow_unknown: bool = False) -> list[Label]:
+        """The label of every text, in order.
+
+        Args:
+            allow_unknown: read what the vocabulary does not have as the unknown token, as in training, instead of
+                refusing the text.
+
+        Raises:
+            InputError: a text is empty or longer than the context, or holds what the vocabulary does not have.
+        """
+        rows = self._encode(texts, allow_unknown)
+        model, labels = self.model, self.labels
+        found = by_length(lambda ids, valid: _probabilities(model, ids, valid), rows, model.config, len(labels))
+        return [
+            Label(labels[int(row.argmax())], float(row.max()), dict(zip(labels, row.tolist(), strict=True)))
+            for row in found
+        ]
+
+    def embed(self, texts: Sequence[str], *, allow_unknown: bool = False) -> NDArray[np.float32]:
+        """The vector of each text, (texts, d_model), that its label is told from. Raises as `classify`."""
+        return embed_texts(self.model.encoder, self._encode(texts, allow_unknown), self.model.config)
+
+    def _encode(self, texts: Sequence[str], allow_unknown: bool) -> list[list[int]]:
+        context = self.model.config.context
+        return encode_texts(self.tokenizer, texts, context=context, allow_unknown=allow_unknown)
+
+
+@eqx.filter_jit
+def _probabilities(model: Classifier, ids: Ids, valid: Valid) -> Float[Array, "batch labels"]:
+    return jax.nn.softmax(model(ids, valid), axis=-1)

@@ -1,0 +1,147 @@
+"""A text with a gap in, what could stand there out: a masked language model with its tokenizer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.decode.batch import group_by_length, pad_rows
+from plainformer.decode.texts import check_known, check_length, check_list, encode_texts
+from plainformer.decode.vectors import BATCH_TOKENS, embed_texts
+from plainformer.errors import InputError
+from plainformer.folder import ModelFolder
+from plainformer.models.encoder import MaskedLanguageModel
+from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
+from plainformer.text import Tokenizer
+from plainformer.text.vocabulary import special_tokens, token_texts
+
+PLACES = 8  # gaps of a text that are computed together, or a multiple: every new number is compiled anew
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a gap could hold.
+
+    Attributes:
+        text: of the token, with the space before it where it begins a word; a byte as it stands in the vocabulary.
+        probability: that the model gives it, among all tokens that stand for text.
+    """
+
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A masked language model ready for use: `Reader(model, tokenizer).fill(["I like <mask>."])`."""
+
+    model: MaskedLanguageModel
+    tokenizer: Tokenizer
+
+    @classmethod
+    def of(cls, content: ModelFolder) -> "Reader":
+        """Raises InputError where the folder holds another kind of model."""
+        if not isinstance(content.model, MaskedLanguageModel):
+            raise InputError("this is not a masked language model")
+        return cls(content.model, content.source_tokenizer)
+
+    @property
+    def mask(self) -> str:
+        """How a gap is written in a text. Raises InputError if the tokenizer has no mask token."""
+        return self.tokenizer.token(self._mask_id)
+
+    def fill(self, texts: Sequence[str], *, top: int = 5) -> list[list[list[Guess]]]:
+        """For each text, for each of its gaps, the `top` most probable tokens, best first.
+
+        Every gap is one token, and is filled by itself: two gaps are not agreed with each other. One space before a gap
+        belongs to it, where the vocabulary has words with the space before them.
+
+        Raises:
+            InputError: `top` is below 1; a text has no gap, is longer than the context, or holds what the vocabulary
+                does not have.
+        """
+        if top < 1:
+            raise InputError(f"{top} guesses were asked for", fix="give at least 1")
+        check_list(texts)
+        rows = [self._encode(text, f"text {number}") for number, text in enumerate(texts, 1)]
+        found: dict[int, list[list[Guess]]] = {}
+        for batch in group_by_length([(len(row),) for row in rows], BATCH_TOKENS, self.model.config):
+            members = [rows[member] for member in batch.members]
+            gaps = [[place for place, id in enumerate(row) if id == self._mask_id] for row in members]
+            most = -(-max(map(len, gaps)) // PLACES) * PLACES
+            ids, valid = pad_rows(members, batch.size, batch.lengths[0], 0)
+            places, _ = pad_rows(gaps, batch.size, most, 0)
+            said = np.asarray(_probabilities(self.model, ids, valid, places, self._sayable))
+            for member, row, own in zip(batch.members, said, gaps, strict=False):
+                found[member] = [self._guesses(probabilities, top) for probabilities in row[: len(own)]]
+        return [found[index] for index in range(len(rows))]
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """The vector of each text, (texts, d_model): the mean of its hidden states.
+
+        Raises:
+            InputError: a text is empty, longer than the context, or holds what the vocabulary does not have.
+        """
+        rows = encode_texts(self.tokenizer, texts, context=self.model.config.context)
+        return embed_texts(self.model.encoder, rows, self.model.config)
+
+    def _encode(self, text: str, where: str) -> list[int]:
+        """The ids of a text with gaps. Its parts are encoded by themselves: no text ever becomes a special token."""
+        parts = text.split(self.mask)
+        if len(parts) == 1:
+            raise InputError("the text has no gap", where=where, fix=f"write {self.mask} where a word is to be guessed")
+        ids: list[int] = []
+        for number, part in enumerate(parts):
+            if number < len(parts) - 1 and self._words_have_spaces:
+                part = part.removesuffix(" ")
+            part_ids = self.tokenizer.encode_inside(part) if number else self.tokenizer.encode(part)
+            check_known(self.tokenizer, part, part_ids, where)
+            ids += [self._mask_id, *part_ids] if number else part_ids
+        check_length(ids, self.model.config.context, where)
+        return ids
+
+    def _guesses(self, probabilities: NDArray[np.float32], top: int) -> list[Guess]:
+        best = np.argsort(-probabilities, kind="stable")[: min(top, int(self._sayable.sum()))]
+        return [Guess(self._texts[id], float(probabilities[id])) for id in best.tolist()]
+
+    @cached_property
+    def _mask_id(self) -> int:
+        if (found := self.tokenizer.mask_id) is None:
+            raise InputError("the tokenizer of this model has no mask token")
+        return found
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        found = token_texts(self.tokenizer)
+        return [text if text and "\ufffd" not in text else self.tokenizer.token(id) for id, text in enumerate(found)]
+
+    @cached_property
+    def _words_have_spaces(self) -> bool:
+        return any(text.startswith(" ") and text.strip() for text in self._texts)
+
+    @cached_property
+    def _sayable(self) -> Bool[Array, " vocab"]:
+        """True at the rows of the table that are tokens and stand for text."""
+        rows = self.model.config.rows(self.model.config.vocab)
+        said = np.zeros(rows, bool)
+        said[: self.tokenizer.vocab_size] = ~special_tokens(self.tokenizer)
+        return jnp.asarray(said)
+
+
+@eqx.filter_jit
+def _probabilities(
+    model: MaskedLanguageModel,
+    ids: Ids,
+    valid: Valid,
+    places: Int[Array, "batch places"],
+    sayable: Bool[Array, " vocab"],
+) -> Float[Array, "batch places vocab"]:
+    """Of every token that may be said, at each of the places."""
+    hidden = model.encoder.encode(ids, valid)
+    logits = model.project(jnp.take_along_axis(hidden, places[:, :, None], axis=1))
+    return jax.nn.softmax(jnp.where(sayable[None, None, :], logits, -jnp.inf), axis=-1)

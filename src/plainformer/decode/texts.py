@@ -1,0 +1,67 @@
+"""Texts that are handed to a model: encoded, and refused where it cannot read them."""
+
+from collections.abc import Sequence
+
+from plainformer.errors import InputError
+from plainformer.text import Tokenizer
+
+
+def encode_texts(
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    what: str = "text",
+    *,
+    context: int | None = None,
+    allow_unknown: bool = False,
+    fix: str = "give some text",
+) -> list[list[int]]:
+    """The ids of each text.
+
+    Args:
+        what: what a text is called in a message.
+        context: the most tokens that the model reads.
+        allow_unknown: take what the vocabulary does not have for the unknown token.
+        fix: what to do about an empty text.
+
+    Raises:
+        InputError: one string instead of a list, a text without tokens, one that is longer than the context, or one
+            that the vocabulary cannot spell.
+    """
+    check_list(texts, what)
+    rows = tokenizer.encode_batch(texts)
+    for number, (text, ids) in enumerate(zip(texts, rows, strict=True), 1):
+        where = f"{what} {number}"
+        if not ids:
+            raise InputError(f"the {what} is empty", where=where, fix=fix)
+        if not allow_unknown:
+            check_known(tokenizer, text, ids, where)
+        if context is not None:
+            check_length(ids, context, where)
+    return rows
+
+
+def check_list(texts: Sequence[str], what: str = "text") -> None:
+    """Raise InputError for one string where a list is expected: its characters would be taken for texts."""
+    if isinstance(texts, str):
+        raise InputError(f"one text was given where a list of {what}s is expected", fix="write [text]")
+
+
+def check_known(tokenizer: Tokenizer, text: str, ids: Sequence[int], where: str) -> None:
+    """Raise InputError, naming what is unknown, if the vocabulary lacks something of `text`, whose ids these are."""
+    if tokenizer.count_unknown(ids):
+        unknown = "".join(tokenizer.unknown_characters(text)) or ", ".join(tokenizer.unknown_pieces(text))
+        raise InputError(
+            f"the model's vocabulary does not have {unknown!r}",
+            where=where,
+            fix="leave it out, or use a model whose text had it",
+        )
+
+
+def check_length(ids: Sequence[int], context: int, where: str) -> None:
+    """Raise InputError for a text that is longer than the model's context."""
+    if len(ids) > context:
+        raise InputError(
+            f"the text has {len(ids):,} tokens, and the model reads {context:,} at once",
+            where=where,
+            fix="shorten it, or split it into parts",
+        )

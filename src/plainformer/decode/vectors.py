@@ -1,0 +1,38 @@
+"""Sentence vectors: the mean of an encoder's hidden states over a text."""
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.decode.batch import group_by_length, pad_rows
+from plainformer.models.config import EncoderConfig
+from plainformer.models.encoder import TextEncoder, mean_pool
+from plainformer.shapes import Array, Float, Ids, Valid
+
+BATCH_TOKENS = 4096  # positions computed at once, padding included: what bounds memory
+
+
+def embed_texts(encoder: TextEncoder, rows: Sequence[Sequence[int]], config: EncoderConfig) -> NDArray[np.float32]:
+    """The vector (texts, d_model) of each row of ids; none is empty, or longer than the context."""
+    return by_length(lambda ids, valid: _vectors(encoder, ids, valid), rows, config, config.d_model)
+
+
+def by_length(
+    compute: Callable[[Ids, Valid], Float[Array, "batch width"]],
+    rows: Sequence[Sequence[int]],
+    config: EncoderConfig,
+    width: int,
+) -> NDArray[np.float32]:
+    """`compute` of all rows (texts, width), those of like length together."""
+    found = np.zeros((len(rows), width), np.float32)
+    for batch in group_by_length([(len(row),) for row in rows], BATCH_TOKENS, config):
+        ids, valid = pad_rows([rows[member] for member in batch.members], batch.size, batch.lengths[0], 0)
+        found[batch.members] = np.asarray(compute(ids, valid))[: len(batch.members)]
+    return found
+
+
+@eqx.filter_jit
+def _vectors(encoder: TextEncoder, ids: Ids, valid: Valid) -> Float[Array, "batch d_model"]:
+    return mean_pool(encoder.encode(ids, valid), valid)
