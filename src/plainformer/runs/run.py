@@ -13,9 +13,11 @@ from plainformer.errors import InputError
 from plainformer.extras import require
 from plainformer.folder import KINDS, model_type_of
 from plainformer.models.parts import count_parameters
-from plainformer.recipe import LanguageRecipe, Recipe, TranslationRecipe
+from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
+from plainformer.runs.classification import ClassificationTask
 from plainformer.runs.folder import begin_run, check_folder, keep_model, old_tokenizers
 from plainformer.runs.language import LanguageTask
+from plainformer.runs.masked import MaskedTask
 from plainformer.runs.task import Console, Task, Tokenizers, Work
 from plainformer.runs.translation import TranslationTask
 from plainformer.train.average import average
@@ -36,6 +38,10 @@ def open_task(recipe: Recipe) -> Task:
             return TranslationTask(recipe)
         case LanguageRecipe():
             return LanguageTask(recipe)
+        case MaskedRecipe():
+            return MaskedTask(recipe)
+        case ClassificationRecipe():
+            return ClassificationTask(recipe)
     raise InputError(f"there is no task {recipe.task!r}")
 
 
@@ -66,7 +72,7 @@ def run_recipe(
 
     # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
     init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
-    model = KINDS[model_type_of(work.config)].model(work.config, key=init_key)
+    model = (work.initial or KINDS[model_type_of(work.config)].model)(work.config, key=init_key)
     say(f"model: {count_parameters(model):,} parameters")
     schedule = schedule_of(recipe, work.config.d_model)
     optimizer = optimizer_of(recipe, schedule)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from plainformer.folder import AnyConfig, Model, ModelFolder
+from plainformer.shapes import PRNGKeyArray
 from plainformer.text import Tokenizer
 from plainformer.train.step import Objective
 
@@ -50,6 +51,7 @@ class Work:
         content: a trained model as the folder that is kept of it.
         describe: more figures of the development set, from its mean NLL (nats a token).
         bleu: BLEU of a model's translations of the development set, for the tasks that have it.
+        initial: the model to start from, where it is not a new one.
         unit: what the throughput counts.
     """
 
@@ -60,6 +62,7 @@ class Work:
     content: Callable[[Model], ModelFolder]
     describe: Callable[[float], Mapping[str, float]] = field(default=lambda nll: {})
     bleu: Callable[[Any], float] | None = None
+    initial: Callable[[AnyConfig, PRNGKeyArray], Model] | None = None
     unit: str = "target tokens"
 
 

@@ -1,6 +1,6 @@
 """Running text of a recipe: read, given a vocabulary, encoded; what language models and masked ones have in common."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,9 @@ class TextTask:
         return {"text": self.text.fingerprint}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
-        tokenizer = learn_tokenizer(self.recipe.tokenizer, self.text, mask=self.mask)
+        options, text = self.recipe.tokenizer, self.text
+        sample = text.sample(text.train_characters) if options.kind == "character" else text.sample()
+        tokenizer = learn_tokenizer(options, sample, mask=self.mask)
         console.say(f"tokenizer: {self.recipe.tokenizer.kind}, {tokenizer.vocab_size:,} tokens")
         return Tokenizers(tokenizer, tokenizer)
 
@@ -85,18 +87,17 @@ def test_text(data: TextOptions) -> RunningText | None:
     return read_text(data.test, dev_share=0.0, key=data.key) if data.test else None
 
 
-def learn_tokenizer(options: VocabularyOptions, texts: RunningText, *, mask: str | None = None) -> Tokenizer:
-    """The vocabulary that a recipe wants, learnt from the part of the text that is trained on."""
+def learn_tokenizer(options: VocabularyOptions, texts: Iterable[str], *, mask: str | None = None) -> Tokenizer:
+    """The vocabulary that a recipe wants, learnt from `texts`, or read from its file."""
     special = SpecialTokens(mask=mask)
     if options.kind == "file":
         return Tokenizer.load(Path(options.file or ""))
     if options.kind == "byte":
         return byte_tokenizer(SpecialTokens(unk=None, mask=mask))
     if options.kind == "character":
-        every = texts.sample(texts.train_characters)
-        return train_character(every, options.vocab_size, special=special, byte_fallback=options.byte_fallback)
+        return train_character(texts, options.vocab_size, special=special, byte_fallback=options.byte_fallback)
     return train_bpe(
-        texts.sample(),
+        texts,
         options.vocab_size,
         special=special,
         byte_fallback=options.byte_fallback,
