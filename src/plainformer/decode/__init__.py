@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plainformer.decode.lookahead import best_continuations
     from plainformer.decode.sampling import sample
     from plainformer.decode.score import PairScore, score_pairs, score_texts
-    from plainformer.decode.writer import Continuation, TextScore, Writer
+    from plainformer.decode.writer import Continuation, Piece, TextScore, Writer
 
 __all__ = [
     "Continuation",
@@ -26,6 +26,7 @@ __all__ = [
     "Hypotheses",
     "Hypothesis",
     "PairScore",
+    "Piece",
     "SamplingSettings",
     "TextScore",
     "Writer",
@@ -47,6 +48,7 @@ __getattr__ = lazily(
         "Hypotheses": "contract",
         "Hypothesis": "contract",
         "PairScore": "score",
+        "Piece": "writer",
         "TextScore": "writer",
         "Writer": "writer",
         "beam_search": "beam",
