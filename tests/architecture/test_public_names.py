@@ -5,17 +5,21 @@ import pytest
 import plainformer
 
 PROMISED = [
+    "Continuation",
     "GenerationSettings",
     "InputError",
     "PRESETS",
     "PlainformerError",
     "Recipe",
+    "SamplingSettings",
+    "TextScore",
     "Tokenizer",
     "Transformer",
     "TransformerConfig",
     "Translation",
     "Translator",
     "WorkError",
+    "Writer",
     "__version__",
     "load",
     "load_recipe",
