@@ -220,7 +220,10 @@ TEXT = ["the moon and the sun\n", "a man, a cat\n", "über 10 Nächte — नम
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of small random models: language models, by their kind of tokens or `endless`, and a translator."""
+    """Folders of small random models: language models of three kinds of tokens, and a translator.
+
+    The context is of 16 tokens; `wide` has more. `endless` has no token that ends a text.
+    """
     import jax
 
     from plainformer.folder import ModelFolder, save_folder
@@ -238,9 +241,11 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     roles = root / "tokenizer_config.json"
     roles.write_text(json.dumps({**json.loads(roles.read_text()), "eos_token": None}))
     tokenizers["endless"] = Tokenizer.load(root / "tokenizer.json")
+    tokenizers["wide"] = tokenizers["character"]
     sizes: dict[str, Any] = {"d_model": 12, "d_ff": 23, "heads": 2}
     for name, tokenizer in tokenizers.items():
-        config = LanguageModelConfig(vocab=tokenizer.vocab_size, layers=1, context=16, **sizes)
+        context = 64 if name == "wide" else 16
+        config = LanguageModelConfig(vocab=tokenizer.vocab_size, layers=1, context=context, **sizes)
         drawn = LanguageModel(config, key=jax.random.key(0))
         # Matrices larger than at the start, so that predictions are far from uniform.
         model = jax.tree.map(lambda leaf: 2.0 * leaf if leaf.ndim == 2 else leaf, drawn)

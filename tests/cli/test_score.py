@@ -1,6 +1,7 @@
 """`plainformer score`: how probable texts are, a line each, token by token, or as JSON."""
 
 import gzip
+import io
 import json
 import math
 import re
@@ -180,3 +181,18 @@ def test_a_model_that_is_broken_is_a_failure_at_work(cli, models, tmp_path):
     weights = load_file(folder / "model.safetensors")
     save_file({name: value * math.nan for name, value in weights.items()}, folder / "model.safetensors")
     assert cli("score", folder, "the").error(1).startswith("argument 1: the model's log-probabilities are not finite")
+
+
+class Terminal(io.BytesIO):
+    """A standard input at which somebody types."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_types_is_told_what_is_waited_for(cli, models):
+    outcome = cli("score", models["character"], stdin=Terminal(b"the sun\n"))
+    assert outcome.out == cli("score", models["character"], "the sun").out
+    assert outcome.err == "reading the text from the terminal; Ctrl-D on a line of its own ends it\n"
+    outcome = cli("generate", models["wide"], "--max-tokens", 3, stdin=Terminal(b"the sun\n"))
+    assert outcome.err == "reading the prompt from the terminal; Ctrl-D on a line of its own ends it\n"
