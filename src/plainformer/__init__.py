@@ -14,8 +14,9 @@ from plainformer.lazy import lazily
 
 if TYPE_CHECKING:
     from plainformer.decode.load import load
-    from plainformer.decode.settings import GenerationSettings
+    from plainformer.decode.settings import GenerationSettings, SamplingSettings
     from plainformer.decode.translator import Translation, Translator
+    from plainformer.decode.writer import Continuation, TextScore, Writer
     from plainformer.models.config import TransformerConfig
     from plainformer.models.presets import PRESETS
     from plainformer.models.transformer import Transformer
@@ -27,11 +28,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PRESETS",
+    "Continuation",
     "GenerationSettings",
     "InputError",
     "LanguageRecipe",
     "PlainformerError",
     "Recipe",
+    "SamplingSettings",
+    "TextScore",
     "Tokenizer",
     "Transformer",
     "TransformerConfig",
@@ -39,6 +43,7 @@ __all__ = [
     "TranslationRecipe",
     "Translator",
     "WorkError",
+    "Writer",
     "__version__",
     "load",
     "load_recipe",
@@ -49,15 +54,19 @@ __getattr__ = lazily(
     __name__,
     {
         "PRESETS": "models.presets",
+        "Continuation": "decode.writer",
         "GenerationSettings": "decode.settings",
         "LanguageRecipe": "recipe",
         "Recipe": "recipe",
         "TranslationRecipe": "recipe",
+        "SamplingSettings": "decode.settings",
+        "TextScore": "decode.writer",
         "Tokenizer": "text",
         "Transformer": "models.transformer",
         "TransformerConfig": "models.config",
         "Translation": "decode.translator",
         "Translator": "decode.translator",
+        "Writer": "decode.writer",
         "load": "decode.load",
         "load_recipe": "recipe",
         "run_recipe": "runs.run",

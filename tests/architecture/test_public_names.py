@@ -5,12 +5,15 @@ import pytest
 import plainformer
 
 PROMISED = [
+    "Continuation",
     "GenerationSettings",
     "InputError",
     "LanguageRecipe",
     "PRESETS",
     "PlainformerError",
     "Recipe",
+    "SamplingSettings",
+    "TextScore",
     "Tokenizer",
     "Transformer",
     "TransformerConfig",
@@ -18,6 +21,7 @@ PROMISED = [
     "TranslationRecipe",
     "Translator",
     "WorkError",
+    "Writer",
     "__version__",
     "load",
     "load_recipe",

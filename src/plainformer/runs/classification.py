@@ -1,4 +1,4 @@
-"""The task of a classifier: labelled texts to a vocabulary, batches and an objective, from scratch or from an encoder."""
+"""The task of a classifier: labelled texts to a vocabulary, batches and an objective, with a new encoder or an old."""
 
 import hashlib
 from pathlib import Path

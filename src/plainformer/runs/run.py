@@ -11,7 +11,7 @@ from jax.sharding import Mesh
 
 from plainformer.errors import InputError
 from plainformer.extras import require
-from plainformer.folder import KINDS, model_type_of
+from plainformer.folder import KINDS, AnyConfig, Model, model_type_of
 from plainformer.models.parts import count_parameters
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
 from plainformer.runs.classification import ClassificationTask
@@ -20,6 +20,7 @@ from plainformer.runs.language import LanguageTask
 from plainformer.runs.masked import MaskedTask
 from plainformer.runs.task import Console, Task, Tokenizers, Work
 from plainformer.runs.translation import TranslationTask
+from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
@@ -72,7 +73,7 @@ def run_recipe(
 
     # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
     init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
-    model = (work.initial or KINDS[model_type_of(work.config)].model)(work.config, key=init_key)
+    model = (work.initial or _new_model)(work.config, init_key)
     say(f"model: {count_parameters(model):,} parameters")
     schedule = schedule_of(recipe, work.config.d_model)
     optimizer = optimizer_of(recipe, schedule)
@@ -112,6 +113,10 @@ def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> 
         require("tensorboardX", extra="tensorboard")
     task.check_needs()
     return tokenizers, task.prepare(tokenizers, mesh.size, console), mesh
+
+
+def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:
+    return KINDS[model_type_of(config)].model(config, key=key)
 
 
 def _open_log(folder: Path, recipe: Recipe, start: int, unit: str) -> Log:
