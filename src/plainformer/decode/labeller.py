@@ -51,33 +51,44 @@ class Labeller:
         """All labels, in the order of the model's outputs."""
         return self.model.config.labels
 
-    def classify(self, texts: Sequence[str], *, allow_unknown: bool = False) -> list[Label]:
+    def classify(
+        self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
+    ) -> list[Label]:
         """The label of every text, in order.
 
         Args:
+            where: the place of each text, for errors; by number if not given.
             allow_unknown: read what the vocabulary does not have as the unknown token, as in training, instead of
                 refusing the text.
 
         Raises:
             InputError: a text is empty or longer than the context, or holds what the vocabulary does not have.
+            WorkError: the model gives numbers that are not finite.
         """
-        rows = self._encode(texts, allow_unknown)
-        model, labels = self.model, self.labels
-        found = by_length(lambda ids, valid: _probabilities(model, ids, valid), rows, model.config, len(labels))
+        labels, found = self.labels, np.exp(self.logprobs(texts, where=where, allow_unknown=allow_unknown))
         return [
             Label(labels[int(row.argmax())], float(row.max()), dict(zip(labels, row.tolist(), strict=True)))
             for row in found
         ]
 
-    def embed(self, texts: Sequence[str], *, allow_unknown: bool = False) -> NDArray[np.float32]:
-        """The vector of each text, (texts, d_model), that its label is told from. Raises as `classify`."""
-        return embed_texts(self.model.encoder, self._encode(texts, allow_unknown), self.model.config)
+    def logprobs(
+        self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
+    ) -> NDArray[np.float32]:
+        """Log-probabilities (texts, labels), in nats: what `classify` goes by. Takes and raises what it does."""
+        rows, model = self._encode(texts, where, allow_unknown), self.model
+        return by_length(lambda ids, valid: _logprobs(model, ids, valid), rows, model.config, len(self.labels))
 
-    def _encode(self, texts: Sequence[str], allow_unknown: bool) -> list[list[int]]:
+    def embed(
+        self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
+    ) -> NDArray[np.float32]:
+        """The vector of each text, (texts, d_model), that its label is told from. Takes and raises as `classify`."""
+        return embed_texts(self.model.encoder, self._encode(texts, where, allow_unknown), self.model.config)
+
+    def _encode(self, texts: Sequence[str], where: Sequence[str] | None, allow_unknown: bool) -> list[list[int]]:
         context = self.model.config.context
-        return encode_texts(self.tokenizer, texts, context=context, allow_unknown=allow_unknown)
+        return encode_texts(self.tokenizer, texts, where=where, context=context, allow_unknown=allow_unknown)
 
 
 @eqx.filter_jit
-def _probabilities(model: Classifier, ids: Ids, valid: Valid) -> Float[Array, "batch labels"]:
-    return jax.nn.softmax(model(ids, valid), axis=-1)
+def _logprobs(model: Classifier, ids: Ids, valid: Valid) -> Float[Array, "batch labels"]:
+    return jax.nn.log_softmax(model(ids, valid), axis=-1)

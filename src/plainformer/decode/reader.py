@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows
-from plainformer.decode.texts import check_known, check_length, check_list, encode_texts
-from plainformer.decode.vectors import BATCH_TOKENS, embed_texts
+from plainformer.decode.texts import check_known, check_length, check_list, encode_texts, places_of
+from plainformer.decode.vectors import BATCH_TOKENS, check_finite, embed_texts
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.encoder import MaskedLanguageModel
@@ -55,20 +55,26 @@ class Reader:
         """How a gap is written in a text. Raises InputError if the tokenizer has no mask token."""
         return self.tokenizer.token(self._mask_id)
 
-    def fill(self, texts: Sequence[str], *, top: int = 5) -> list[list[list[Guess]]]:
+    def fill(
+        self, texts: Sequence[str], *, top: int = 5, where: Sequence[str] | None = None
+    ) -> list[list[list[Guess]]]:
         """For each text, for each of its gaps, the `top` most probable tokens, best first.
 
         Every gap is one token, and is filled by itself: two gaps are not agreed with each other. One space before a gap
         belongs to it, where the vocabulary has words with the space before them.
 
+        Args:
+            where: the place of each text, for errors; by number if not given.
+
         Raises:
             InputError: `top` is below 1; a text has no gap, is longer than the context, or holds what the vocabulary
                 does not have.
+            WorkError: the model's probabilities are not finite.
         """
         if top < 1:
             raise InputError(f"{top} guesses were asked for", fix="give at least 1")
         check_list(texts)
-        rows = [self._encode(text, f"text {number}") for number, text in enumerate(texts, 1)]
+        rows = [self._encode(text, place) for text, place in zip(texts, places_of(texts, where), strict=True)]
         found: dict[int, list[list[Guess]]] = {}
         for batch in group_by_length([(len(row),) for row in rows], BATCH_TOKENS, self.model.config):
             members = [rows[member] for member in batch.members]
@@ -77,17 +83,26 @@ class Reader:
             ids, valid = pad_rows(members, batch.size, batch.lengths[0], 0)
             places, _ = pad_rows(gaps, batch.size, most, 0)
             said = np.asarray(_probabilities(self.model, ids, valid, places, self._sayable))
+            check_finite(said)
             for member, row, own in zip(batch.members, said, gaps, strict=False):
                 found[member] = [self._guesses(probabilities, top) for probabilities in row[: len(own)]]
         return [found[index] for index in range(len(rows))]
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(
+        self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
+    ) -> NDArray[np.float32]:
         """The vector of each text, (texts, d_model): the mean of its hidden states.
+
+        Args:
+            where: the place of each text, for errors; by number if not given.
+            allow_unknown: read what the vocabulary does not have as the unknown token, instead of refusing the text.
 
         Raises:
             InputError: a text is empty, longer than the context, or holds what the vocabulary does not have.
+            WorkError: the model gives numbers that are not finite.
         """
-        rows = encode_texts(self.tokenizer, texts, context=self.model.config.context)
+        context = self.model.config.context
+        rows = encode_texts(self.tokenizer, texts, where=where, context=context, allow_unknown=allow_unknown)
         return embed_texts(self.model.encoder, rows, self.model.config)
 
     def _encode(self, text: str, where: str) -> list[int]:

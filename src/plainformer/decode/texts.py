@@ -31,8 +31,7 @@ def encode_texts(
     """
     check_list(texts, what)
     rows = tokenizer.encode_batch(texts)
-    places = where or [f"{what} {number}" for number in range(1, len(rows) + 1)]
-    for place, text, ids in zip(places, texts, rows, strict=True):
+    for place, text, ids in zip(places_of(texts, where, what), texts, rows, strict=True):
         if not ids:
             raise InputError(f"the {what} is empty", where=place, fix=fix)
         if not allow_unknown:
@@ -40,6 +39,11 @@ def encode_texts(
         if context is not None:
             check_length(ids, context, place)
     return rows
+
+
+def places_of(texts: Sequence[str], where: Sequence[str] | None, what: str = "text") -> Sequence[str]:
+    """The place of each text, for an error: as given, or its number."""
+    return where or [f"{what} {number}" for number in range(1, len(texts) + 1)]
 
 
 def check_list(texts: Sequence[str], what: str = "text") -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows
+from plainformer.errors import WorkError
 from plainformer.models.config import EncoderConfig
 from plainformer.models.encoder import TextEncoder, mean_pool
 from plainformer.shapes import Array, Float, Ids, Valid
@@ -15,7 +16,11 @@ BATCH_TOKENS = 4096  # positions computed at once, padding included: what bounds
 
 
 def embed_texts(encoder: TextEncoder, rows: Sequence[Sequence[int]], config: EncoderConfig) -> NDArray[np.float32]:
-    """The vector (texts, d_model) of each row of ids; none is empty, or longer than the context."""
+    """The vector (texts, d_model) of each row of ids; none is empty, or longer than the context.
+
+    Raises:
+        WorkError: the model gives numbers that are not finite.
+    """
     return by_length(lambda ids, valid: _vectors(encoder, ids, valid), rows, config, config.d_model)
 
 
@@ -25,12 +30,19 @@ def by_length(
     config: EncoderConfig,
     width: int,
 ) -> NDArray[np.float32]:
-    """`compute` of all rows (texts, width), those of like length together."""
+    """`compute` of all rows (texts, width), those of like length together. Raises WorkError as `check_finite`."""
     found = np.zeros((len(rows), width), np.float32)
     for batch in group_by_length([(len(row),) for row in rows], BATCH_TOKENS, config):
         ids, valid = pad_rows([rows[member] for member in batch.members], batch.size, batch.lengths[0], 0)
         found[batch.members] = np.asarray(compute(ids, valid))[: len(batch.members)]
+    check_finite(found)
     return found
+
+
+def check_finite(numbers: NDArray[np.floating]) -> None:
+    """Raise WorkError where a model gave numbers that are not finite: nothing can be read from them."""
+    if not np.isfinite(numbers).all():
+        raise WorkError("the model gives numbers that are not finite", fix="check that its weights are finite")
 
 
 @eqx.filter_jit

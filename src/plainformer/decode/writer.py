@@ -10,7 +10,7 @@ from plainformer.decode.continuation import continuations
 from plainformer.decode.lookahead import best_continuations
 from plainformer.decode.score import score_texts
 from plainformer.decode.settings import PAPER, SamplingSettings, changed
-from plainformer.decode.texts import encode_texts
+from plainformer.decode.texts import encode_texts, places_of
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
 from plainformer.models.language_model import LanguageModel
@@ -210,7 +210,7 @@ class Writer:
             WorkError: the model's outputs are not finite.
         """
         rows = self._encode(texts, "text", where)
-        places = where or [f"text {number}" for number in range(1, len(rows) + 1)]
+        places = places_of(texts, where)
         for place, ids in zip(places, rows, strict=True):
             if len(ids) < 2:
                 fix = "give a longer text"
