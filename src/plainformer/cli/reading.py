@@ -4,13 +4,17 @@ import re
 import select
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import typer
 
 from plainformer.errors import InputError
+
+if TYPE_CHECKING:
+    from plainformer.text import Tokenizer
 
 READ = 1 << 16  # bytes taken from a stream at once
 UTF8 = "give UTF-8 text"
@@ -80,6 +84,24 @@ def arguments(texts: Sequence[str]) -> Lines:
     return where, list(texts)
 
 
+def texts_or_lines(texts: Sequence[str] | None, file: Path | None, most: int) -> Iterator[Lines]:
+    """Texts with their places, as they come: the arguments, or else the lines of the file (plain or `.gz`) or of
+    standard input, at most `most` at once.
+
+    Raises:
+        InputError: one is not UTF-8 text, or the file cannot be read.
+    """
+    if texts:
+        yield arguments(texts)
+    elif file is None:
+        yield from ready_lines(cast(BufferedIOBase, sys.stdin.buffer), "stdin", most)
+    else:
+        from plainformer.data.formats import opened
+
+        with opened(file) as stream:
+            yield from ready_lines(cast(BufferedIOBase, stream), str(file), most)
+
+
 def ready_lines(stream: BufferedIOBase, name: str, most: int) -> Iterator[Lines]:
     """Chunks of lines with their places: all lines that have arrived, at most `most`, never waiting with one in hand.
 
@@ -125,3 +147,21 @@ def _line(line: bytes, name: str, number: int) -> str:
     if "\0" in text:
         raise InputError("the line has a NUL: this is not text", where=where, fix=UTF8)
     return text.removeprefix("\ufeff") if number == 1 else text
+
+
+@dataclass
+class Unknown:
+    """How much of what was read the vocabulary lacks, so that it is said once and not line by line."""
+
+    tokens: int = 0
+    first: str = ""
+
+    def count(self, tokenizer: "Tokenizer", where: Sequence[str], texts: Sequence[str]) -> None:
+        for place, ids in zip(where, tokenizer.encode_batch(texts), strict=True):
+            if found := tokenizer.count_unknown(ids):
+                self.tokens, self.first = self.tokens + found, self.first or place
+
+    def tell(self) -> None:
+        if self.tokens:
+            many = f"{self.tokens:,} tokens are" if self.tokens > 1 else "1 token is"
+            typer.echo(f"{many} not in the model's vocabulary, and read as unknown (first: {self.first})", err=True)

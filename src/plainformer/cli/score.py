@@ -4,14 +4,13 @@ import json
 import math
 import sys
 from collections.abc import Iterator
-from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plainformer.cli.escapes import escaped
-from plainformer.cli.reading import Lines, arguments, check_source, one_text, ready_lines
+from plainformer.cli.reading import Lines, check_source, one_text, texts_or_lines
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,18 +69,11 @@ def score(
 
 def _texts(texts: list[str] | None, file: Path | None, lines: bool) -> Iterator[Lines]:
     """The texts with their places, as they come."""
-    if texts:
-        yield arguments(texts)
-    elif not lines:
+    if texts or lines:
+        yield from texts_or_lines(texts, file, MOST)
+    else:
         one = one_text(None, file, "text")
         yield [one.name], [one.text]
-    elif file is None:
-        yield from ready_lines(cast(BufferedIOBase, sys.stdin.buffer), "stdin", MOST)
-    else:
-        from plainformer.data.formats import opened
-
-        with opened(file) as stream:
-            yield from ready_lines(cast(BufferedIOBase, stream), str(file), MOST)
 
 
 def _line(score: "TextScore") -> str:

@@ -1,13 +1,12 @@
 """`plainformer translate`: one output line for every input line, as soon as it is ready."""
 
 import sys
-from io import BufferedIOBase
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
-from plainformer.cli.reading import arguments, check_source, ready_lines
+from plainformer.cli.reading import check_source, texts_or_lines
 
 
 def translate(
@@ -42,20 +41,16 @@ def translate(
     changes = {name: value for name, value in given.items() if value is not None}
     if n_best and beam is None:
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
-    with file.open("rb") if file else sys.stdin.buffer as stream:
-        lines = (
-            iter([arguments(text)]) if text else ready_lines(cast(BufferedIOBase, stream), str(file or "stdin"), batch)
-        )
-        cut: list[str] = []
-        for where, chunk in lines:
-            translator.check_lengths(chunk, where, max_source_tokens)
-            for place, options in zip(where, translator.translate_n_best(chunk, **changes), strict=True):
-                if n_best:
-                    scored = [(option.score, one_line(option.text)) for option in options] or [(0.0, "")] * n_best
-                    sys.stdout.writelines(f"{score:.4f}\t{text}\n" for score, text in scored)
-                else:
-                    sys.stdout.write((one_line(options[0].text) if options else "") + "\n")
-                cut += [place] if options and not options[0].finished else []
-            sys.stdout.flush()
+    cut: list[str] = []
+    for where, chunk in texts_or_lines(text, file, batch):
+        translator.check_lengths(chunk, where, max_source_tokens)
+        for place, options in zip(where, translator.translate_n_best(chunk, **changes), strict=True):
+            if n_best:
+                scored = [(option.score, one_line(option.text)) for option in options] or [(0.0, "")] * n_best
+                sys.stdout.writelines(f"{score:.4f}\t{text}\n" for score, text in scored)
+            else:
+                sys.stdout.write((one_line(options[0].text) if options else "") + "\n")
+            cut += [place] if options and not options[0].finished else []
+        sys.stdout.flush()
     if cut:
         typer.echo(f"{len(cut):,} translations reached the length bound and end there (first: {cut[0]})", err=True)
