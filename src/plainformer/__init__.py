@@ -13,14 +13,25 @@ from plainformer.errors import InputError, PlainformerError, WorkError
 from plainformer.lazy import lazily
 
 if TYPE_CHECKING:
+    from plainformer.decode.labeller import Labeller
     from plainformer.decode.load import load
+    from plainformer.decode.reader import Reader
     from plainformer.decode.settings import GenerationSettings, SamplingSettings
     from plainformer.decode.translator import Translation, Translator
     from plainformer.decode.writer import Continuation, TextScore, Writer
-    from plainformer.models.config import TransformerConfig
+    from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
+    from plainformer.models.encoder import Classifier, MaskedLanguageModel
+    from plainformer.models.language_model import LanguageModel
     from plainformer.models.presets import PRESETS
     from plainformer.models.transformer import Transformer
-    from plainformer.recipe import LanguageRecipe, Recipe, TranslationRecipe, load_recipe
+    from plainformer.recipe import (
+        ClassificationRecipe,
+        LanguageRecipe,
+        MaskedRecipe,
+        Recipe,
+        TranslationRecipe,
+        load_recipe,
+    )
     from plainformer.runs.run import run_recipe
     from plainformer.text import Tokenizer
 
@@ -28,11 +39,20 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PRESETS",
+    "ClassificationRecipe",
+    "Classifier",
     "Continuation",
+    "EncoderConfig",
     "GenerationSettings",
     "InputError",
+    "Labeller",
+    "LanguageModel",
+    "LanguageModelConfig",
     "LanguageRecipe",
+    "MaskedLanguageModel",
+    "MaskedRecipe",
     "PlainformerError",
+    "Reader",
     "Recipe",
     "SamplingSettings",
     "TextScore",
@@ -54,9 +74,18 @@ __getattr__ = lazily(
     __name__,
     {
         "PRESETS": "models.presets",
+        "ClassificationRecipe": "recipe",
+        "Classifier": "models.encoder",
         "Continuation": "decode.writer",
+        "EncoderConfig": "models.config",
         "GenerationSettings": "decode.settings",
+        "Labeller": "decode.labeller",
+        "LanguageModel": "models.language_model",
+        "LanguageModelConfig": "models.config",
         "LanguageRecipe": "recipe",
+        "MaskedLanguageModel": "models.encoder",
+        "MaskedRecipe": "recipe",
+        "Reader": "decode.reader",
         "Recipe": "recipe",
         "TranslationRecipe": "recipe",
         "SamplingSettings": "decode.settings",

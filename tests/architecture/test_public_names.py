@@ -5,12 +5,21 @@ import pytest
 import plainformer
 
 PROMISED = [
+    "ClassificationRecipe",
+    "Classifier",
     "Continuation",
+    "EncoderConfig",
     "GenerationSettings",
     "InputError",
+    "Labeller",
+    "LanguageModel",
+    "LanguageModelConfig",
     "LanguageRecipe",
+    "MaskedLanguageModel",
+    "MaskedRecipe",
     "PRESETS",
     "PlainformerError",
+    "Reader",
     "Recipe",
     "SamplingSettings",
     "TextScore",
