@@ -27,6 +27,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_help_and_version_load_nothing_heavy() -> None:
     lines = [
         *("", "--help", "--version", "train --help", "translate --help", "generate --help", "score --help"),
+        *("fill --help", "classify --help", "embed --help"),
         *("evaluate --help", "info --help", "demo --help", "data --help", "data fetch --help"),
     ]
     loaded = loaded_after(

@@ -3,8 +3,10 @@
 import io
 import itertools
 import json
+import math
 import os
 import random
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -220,15 +222,24 @@ TEXT = ["the moon and the sun\n", "a man, a cat\n", "über 10 Nächte — नम
 
 @pytest.fixture(scope="session")
 def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Folders of small random models: language models of three kinds of tokens, and a translator.
+    """Folders of small random models: language models of three kinds of tokens, a translator, and encoders.
 
-    The context is of 16 tokens; `wide` has more. `endless` has no token that ends a text.
+    The context is of 16 tokens; `wide` has more. `endless` has no token that ends a text. `masked` and `classifier`
+    have characters for tokens, `masked-bpe` has words with the space before them.
     """
     import jax
 
     from plainformer.folder import ModelFolder, save_folder
-    from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
-    from plainformer.text import Tokenizer, byte_tokenizer, train_bpe, train_character
+    from plainformer.models import (
+        Classifier,
+        EncoderConfig,
+        LanguageModel,
+        LanguageModelConfig,
+        MaskedLanguageModel,
+        Transformer,
+        TransformerConfig,
+    )
+    from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
 
     root = tmp_path_factory.mktemp("models")
     tokenizers = {
@@ -243,12 +254,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     tokenizers["endless"] = Tokenizer.load(root / "tokenizer.json")
     tokenizers["wide"] = tokenizers["character"]
     sizes: dict[str, Any] = {"d_model": 12, "d_ff": 23, "heads": 2}
+
+    def sharpened(drawn: Any) -> Any:
+        """Matrices larger than at the start, so that predictions are far from uniform."""
+        return jax.tree.map(lambda leaf: 2.0 * leaf if leaf.ndim == 2 else leaf, drawn)
+
     for name, tokenizer in tokenizers.items():
         context = 64 if name == "wide" else 16
         config = LanguageModelConfig(vocab=tokenizer.vocab_size, layers=1, context=context, **sizes)
-        drawn = LanguageModel(config, key=jax.random.key(0))
-        # Matrices larger than at the start, so that predictions are far from uniform.
-        model = jax.tree.map(lambda leaf: 2.0 * leaf if leaf.ndim == 2 else leaf, drawn)
+        model = sharpened(LanguageModel(config, key=jax.random.key(0)))
         save_folder(ModelFolder(model, tokenizer, tokenizer, {"max_tokens": 33, "seed": 5}), root / name)
     tokenizer = tokenizers["character"]
     vocab = tokenizer.vocab_size
@@ -256,7 +270,29 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         TransformerConfig(vocab, vocab, encoder_layers=1, decoder_layers=1, **sizes), key=jax.random.key(0)
     )
     save_folder(ModelFolder(translator, tokenizer, tokenizer), root / "translator")
-    return {name: root / name for name in (*tokenizers, "translator")}
+    gap, encoders = SpecialTokens(mask="<mask>"), ("masked", "masked-bpe", "classifier")
+    for name, labels in zip(encoders, ((), (), ("sky", "sea", "neither")), strict=True):
+        tokenizer = (
+            train_bpe(TEXT, 340, special=gap) if name == "masked-bpe" else train_character(TEXT[:2], special=gap)
+        )
+        config = EncoderConfig(vocab=tokenizer.vocab_size, layers=1, context=16, labels=labels, **sizes)
+        model = sharpened((Classifier if labels else MaskedLanguageModel)(config, key=jax.random.key(0)))
+        save_folder(ModelFolder(model, tokenizer, tokenizer), root / name)
+    return {name: root / name for name in (*tokenizers, "translator", *encoders)}
+
+
+@pytest.fixture(scope="session")
+def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
+    """`spoilt(folder)`: the model with weights that are not numbers."""
+    from safetensors.numpy import load_file, save_file
+
+    def spoil(folder: Path) -> Path:
+        copy = shutil.copytree(folder, tmp_path_factory.mktemp("spoilt") / "model")
+        weights = load_file(copy / "model.safetensors")
+        save_file({name: value * math.nan for name, value in weights.items()}, copy / "model.safetensors")
+        return copy
+
+    return spoil
 
 
 def _results(run: Path) -> dict[str, object]:

@@ -34,6 +34,11 @@ def unescaped(text: str, where: str) -> str:
     return _ESCAPE.sub(meant, text)
 
 
+def cell(text: str) -> str:
+    """The text as one column of a line: a space for every tab and line end."""
+    return re.sub(r"[\t\n\r]", " ", text)
+
+
 def _shown(character: str) -> str:
     if character.isprintable():
         return character

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from plainformer import __version__
-from plainformer.cli import data, demo, evaluate, generate, info, score, train, translate
+from plainformer.cli import classify, data, demo, embed, evaluate, fill, generate, info, score, train, translate
 from plainformer.errors import PlainformerError
 
 NO_MEMORY = "there is not enough memory; lower data.batch_tokens or the model's size"
@@ -32,7 +32,7 @@ class Verbs(TyperGroup):
 app = typer.Typer(
     cls=Verbs,
     name="plainformer",
-    help="The Transformer in plain sight: train a translator or a language model on your text, measure it, use it.",
+    help="The Transformer in plain sight: train a model on your text, measure it, use it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -40,6 +40,7 @@ app = typer.Typer(
 )
 for verb in (
     *(train.train, translate.translate, generate.generate, score.score),
+    *(fill.fill, classify.classify, embed.embed),
     *(evaluate.evaluate, info.info, demo.demo),
 ):
     app.command()(verb)

@@ -1,0 +1,80 @@
+"""`plainformer classify`: the label of every line, as soon as it is ready."""
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from plainformer.cli.escapes import cell
+from plainformer.cli.reading import Unknown, check_source, texts_or_lines
+
+if TYPE_CHECKING:
+    from plainformer.decode.labeller import Label, Labeller
+
+MOST = 64  # lines told apart at once
+
+
+def classify(
+    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    text: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines are read.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Read lines from this file.")] = None,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="All labels with their probabilities, the most probable first.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
+) -> None:
+    """Tell the label of texts by a classifier: for each a line of label, tab, probability.
+
+    Texts are the arguments, or else every line of the file or of standard input, and each is answered as soon as it
+    arrives. Every line gives exactly one line, an empty one an empty one (with --json, one whose label is null).
+
+    What the vocabulary lacks is read as unknown, as in training, and counted on stderr.
+    """
+    check_source(text, file, "texts", fix="name a file of texts, one a line")
+    from plainformer.decode.labeller import Labeller
+    from plainformer.decode.load import load_as
+    from plainformer.machine import keep_compiled_programs, keep_freed_memory
+
+    keep_freed_memory()
+    keep_compiled_programs()
+    labeller, unknown = load_as(model, Labeller), Unknown()
+    for where, chunk in texts_or_lines(text, file, MOST):
+        unknown.count(labeller.tokenizer, where, chunk)
+        for place, one, found in zip(where, chunk, _labels(labeller, where, chunk), strict=True):
+            line = _json(place, one, found, probabilities) if as_json else _line(found, probabilities)
+            sys.stdout.write(line + "\n")
+        sys.stdout.flush()
+    unknown.tell()
+
+
+def _labels(labeller: "Labeller", where: Sequence[str], texts: Sequence[str]) -> list["Label | None"]:
+    """The label of each text; None for a blank one, which has nothing to tell it by."""
+    told = [index for index, text in enumerate(texts) if text.strip()]
+    places = [where[index] for index in told]
+    found: list[Label | None] = [None] * len(texts)
+    labels = labeller.classify([texts[index] for index in told], where=places, allow_unknown=True)
+    for index, label in zip(told, labels, strict=True):
+        found[index] = label
+    return found
+
+
+def _line(found: "Label | None", probabilities: bool) -> str:
+    if found is None:
+        return ""
+    said = _ranked(found) if probabilities else {found.label: found.probability}
+    return "\t".join(f"{cell(label)}\t{probability:.4f}" for label, probability in said.items())
+
+
+def _json(place: str, text: str, found: "Label | None", probabilities: bool) -> str:
+    label, probability = (found.label, found.probability) if found else (None, None)
+    every = {"probabilities": _ranked(found) if found else None} if probabilities else {}
+    record = {"where": place, "text": text, "label": label, "probability": probability, **every}
+    return json.dumps(record, ensure_ascii=False)
+
+
+def _ranked(found: "Label") -> dict[str, float]:
+    """All labels, the most probable first; of equally probable ones, in the order of the model's outputs."""
+    return dict(sorted(found.probabilities.items(), key=lambda pair: -pair[1]))

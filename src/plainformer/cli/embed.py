@@ -1,0 +1,88 @@
+"""`plainformer embed`: texts as vectors, to be compared, searched or told apart by other programs."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from plainformer.cli.reading import Unknown, check_source, texts_or_lines
+from plainformer.errors import InputError, WorkError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MOST = 64  # lines read at once
+
+
+def embed(
+    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    text: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines are read.")] = None,
+    file: Annotated[Path | None, typer.Option("--file", "-f", help="Read lines from this file.")] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write all vectors into this .npy file.")
+    ] = None,
+) -> None:
+    """Turn texts into vectors by a masked language model or a classifier: the mean of a text's hidden states.
+
+    Texts are the arguments, or else every line of the file or of standard input. For each there is a line of JSON,
+    {"text": …, "vector": […]}, as soon as it is ready; with --output there is an array of NumPy instead, float32, a
+    row for each text, which is written whole or not at all. An empty text has no vector, and is an error.
+
+    What the vocabulary lacks is read as unknown, as in training, and counted on stderr.
+    """
+    check_source(text, file, "texts", fix="name a file of texts, one a line")
+    if output is not None:
+        _check_output(output)
+    import numpy as np
+
+    from plainformer.decode.labeller import Labeller
+    from plainformer.decode.load import load_as
+    from plainformer.decode.reader import Reader
+    from plainformer.machine import keep_compiled_programs, keep_freed_memory
+
+    keep_freed_memory()
+    keep_compiled_programs()
+    encoder, unknown = load_as(model, (Reader, Labeller), "embed"), Unknown()
+    kept = [np.zeros((0, encoder.model.config.d_model), np.float32)]
+    for where, chunk in texts_or_lines(text, file, MOST):
+        unknown.count(encoder.tokenizer, where, chunk)
+        vectors = encoder.embed(chunk, where=where, allow_unknown=True)
+        if output is not None:
+            kept.append(vectors)
+            continue
+        for one, vector in zip(chunk, vectors, strict=True):
+            sys.stdout.write(json.dumps({"text": one, "vector": _numbers(vector)}, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+    if output is not None:
+        whole = np.concatenate(kept)
+        _write(whole, output)
+        typer.echo(f"{len(whole):,} vectors of {whole.shape[1]:,} numbers are in {output}")
+    unknown.tell()
+
+
+def _check_output(path: Path) -> None:
+    """Before the work, refuse a place that nothing can be written to. Raises InputError."""
+    if path.is_dir():
+        raise InputError("this is a folder", where=str(path), fix="name a file in it")
+    if not path.parent.is_dir():
+        raise InputError("there is no such folder", where=str(path.parent), fix="make it, or name another file")
+
+
+def _numbers(vector: "NDArray[np.float32]") -> list[float]:
+    """The shortest decimals that are read back as the same float32 numbers."""
+    return [float(str(number)) for number in vector]
+
+
+def _write(vectors: "NDArray[Any]", path: Path) -> None:
+    import numpy as np
+
+    from plainformer import atomic
+
+    try:
+        with atomic.replacing(path) as partial, partial.open("wb") as file:
+            np.save(file, vectors)
+    except OSError as failure:
+        raise WorkError(f"the vectors could not be written ({failure.strerror})", where=str(path)) from failure
