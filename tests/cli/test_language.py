@@ -123,7 +123,7 @@ def test_evaluate_on_another_text(cli, scribe, tmp_path):
     assert outcome.code == 0, outcome
     assert f"{alone} on {other}: {len(other.read_text()):,} tokens" in outcome.out
     assert "no text is named to score the model on; give --text FILE" in cli("evaluate", alone).error(2)
-    assert "only a translator has translations" in cli("evaluate", run, "--output", tmp_path / "o").error(2)
+    assert "this kind of model gives no lines to write" in cli("evaluate", run, "--output", tmp_path / "o").error(2)
 
 
 @pytest.mark.parametrize("step", [3, 10, 17])

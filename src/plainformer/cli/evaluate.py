@@ -1,4 +1,4 @@
-"""`plainformer evaluate`: BLEU, chrF and perplexity of a model on a set of pairs."""
+"""`plainformer evaluate`: how good a model is, by the measures of its kind, on a set that it has not seen."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,19 +13,31 @@ from plainformer.toml import inline
 
 def evaluate(
     model: Annotated[Path, typer.Argument(help="A run, or a model folder.")],
-    pairs: Annotated[str | None, typer.Option("--pairs", help="The set, by its name or file [default: test].")] = None,
-    data: Annotated[str | None, typer.Option(help="The folder it is in [default: the recipe's].")] = None,
+    pairs: Annotated[
+        str | None, typer.Option("--pairs", help="The set of pairs or of labelled texts, by name or file.")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="The folder that it is in [default: the recipe's].")] = None,
     source: Annotated[str | None, typer.Option(help="Source language [default: the recipe's].")] = None,
     target: Annotated[str | None, typer.Option(help="Target language [default: the recipe's].")] = None,
-    text: Annotated[list[Path] | None, typer.Option(help="For a language model: a file of text.")] = None,
+    text: Annotated[
+        list[Path] | None, typer.Option(help="For a language model, masked or not: a file of text.")
+    ] = None,
     beam: Annotated[int | None, typer.Option(help="Beam size [default: the recipe's].")] = None,
     tokenize: Annotated[str | None, typer.Option(help="sacreBLEU's tokenizer: 13a, none, intl, …")] = None,
     lowercase: Annotated[bool | None, typer.Option("--lowercase/--cased", help="Ignore case in scoring.")] = None,
-    output: Annotated[Path | None, typer.Option(help="Write the translations here, a line each.")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write the translations or the labels here, a line each.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the report here as JSON.")] = None,
     set: Set = None,
 ) -> None:
-    """Score a translator on pairs with sacreBLEU, or a language model on text in bits a byte."""
+    """Score a model on a set that it has not seen.
+
+    A translator: BLEU, chrF and perplexity on pairs. A language model: bits a byte and perplexity on a text. A masked
+    one: perplexity and accuracy at the tokens of a text that are hidden from it, the same ones each time. A classifier:
+    accuracy and F1 on labelled texts, for every label and in all; none is left out, so one that is too long is an
+    error.
+
+    Without --pairs or --text it is the recipe's test set or, for a text that has none, the part that was held out.
+    """
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
     keep_freed_memory()
@@ -45,9 +57,9 @@ def evaluate(
     changes += [f"{key}={inline(value)}" for key, value in flags.items() if value is not None]
     if not model.exists():
         raise InputError("there is no such run or model", where=str(model), fix="name the folder of one")
-    report, translations = evaluate_run(model, changes, text=text or (), report_file=json, progress=show_progress)
-    if output is not None and not translations:
-        raise InputError("only a translator has translations to write", where="--output", fix="leave it out")
+    report, lines = evaluate_run(model, changes, text=text or (), report_file=json, progress=show_progress)
+    if output is not None and not lines:
+        raise InputError("this kind of model gives no lines to write", where="--output", fix="leave it out")
     if output is not None:
-        output.write_text("".join(one_line(text) + "\n" for text in translations), encoding="utf-8")
+        output.write_text("".join(one_line(line) + "\n" for line in lines), encoding="utf-8")
     typer.echo(str(report))

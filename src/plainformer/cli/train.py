@@ -18,11 +18,16 @@ def train(
     run: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/NAME].")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where this run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start afresh in a folder that has a run.")] = False,
-    data: Annotated[str | None, typer.Option(help="The folder of the pairs; short for --set data.folder=…")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The folder of pairs or labelled texts; short for --set data.folder=…")
+    ] = None,
     text: Annotated[list[str] | None, typer.Option(help="A file or glob of text; short for --set data.text=…")] = None,
     set: Set = None,
 ) -> None:
-    """Train a translator or a language model as RECIPE says, and score it on its test set."""
+    """Train a model as RECIPE says, and score it on its test set.
+
+    The recipe's task says what the model is: a translator, a language model, a masked language model or a classifier.
+    """
     from plainformer.cli.recipes import find_recipe
     from plainformer.recipe import load_recipe
 
@@ -53,6 +58,8 @@ def train(
 _TRY = {
     "translation": "echo … | plainformer translate {run}",
     "language-model": "plainformer generate {run} …",
+    "masked-language-model": 'plainformer fill {run} "… <mask> …"',
+    "classification": "echo … | plainformer classify {run}",
 }
 
 

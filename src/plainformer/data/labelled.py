@@ -113,6 +113,32 @@ def check_labels(held_out: Labelled, labels: Sequence[str]) -> None:
             raise InputError(f"the training set has no label {label!r}", where=origin, fix=fix)
 
 
+def check_readable(held_out: Labelled, ids: Sequence[list[int]], context: int) -> None:
+    """Refuse texts that a model cannot read, where all of them have to be: a score of the others would flatter it.
+
+    Blank lines, which have no label either, are nothing to read.
+
+    Args:
+        ids: their tokens, one list a text.
+        context: the most tokens that the model reads.
+
+    Raises:
+        InputError: a text with a label is empty, or some are longer than the context; the first such line is named.
+    """
+    rows = zip(held_out.labels, held_out.texts, ids, held_out.origin, strict=True)
+    for label, text, tokens, origin in rows:
+        if label and not (tokens and text.strip()):
+            raise InputError("the text is empty", where=origin, fix="give it a text, or take the line out")
+    long = [index for index, tokens in enumerate(ids) if len(tokens) > context]
+    if long:
+        many = f"this text and {len(long) - 1:,} more are" if len(long) > 1 else "the text is"
+        raise InputError(
+            f"{many} longer than the {context:,} tokens that the model reads",
+            where=held_out.origin[long[0]],
+            fix="shorten what is too long, or train with a larger model.context",
+        )
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # What training will see
 # ---------------------------------------------------------------------------------------------------------------------

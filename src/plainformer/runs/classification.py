@@ -1,6 +1,8 @@
 """The task of a classifier: labelled texts to a vocabulary, batches and an objective, with a new encoder or an old."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from plainformer.data.labelled import (
     CleanedLabelled,
     Labelled,
     check_labels,
+    check_readable,
     clean_labelled,
     label_names,
     read_labelled,
@@ -36,12 +39,13 @@ class ClassificationTask:
         self.recipe, data = recipe, recipe.data
         self.train, self.dev = (read_labelled(data.path, name) for name in (data.train, data.dev))
         self.test = read_labelled(data.path, data.test) if data.test else None
-        self.labels = label_names(self.train)
+        with _placed(data.train):
+            self.labels = label_names(self.train)
         for held_out in (self.dev, self.test):
             if held_out is not None:
                 check_labels(held_out, self.labels)
         self.start = find_model(Path(recipe.model.start)) if recipe.model.start else None
-        self.reader = load_as(self.start, Reader) if self.start else None
+        self.reader = load_as(self.start, Reader, "model.start") if self.start else None
         if self.reader and self.reader.model.config.context < data.max_tokens:
             raise InputError(
                 f"the model that it starts from reads {self.reader.model.config.context} tokens",
@@ -69,7 +73,9 @@ class ClassificationTask:
         pass
 
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
-        recipe = self.recipe
+        recipe, config = self.recipe, self._config(tokenizers)
+        if self.test:  # now, and not at the end of the training
+            check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), config.context)
         train_set = self._clean("train", self.train, tokenizers, console)
         dev_set = self._clean("dev", self.dev, tokenizers, console)
         loader = self._loader(train_set, tokenizers, multiple=devices * recipe.train.accumulate)
@@ -77,7 +83,7 @@ class ClassificationTask:
         shapes = ", ".join(f"{bucket.rows}x{bucket.source}" for bucket in loader.buckets)
         console.say(f"batches (texts x tokens): {shapes}; {loader.batches_per_epoch:,} an epoch")
         return Work(
-            config=self._config(tokenizers),
+            config=config,
             objective=ClassificationObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
             dev_batches=dev_loader.in_order,
@@ -100,13 +106,14 @@ class ClassificationTask:
     def _clean(self, name: str, part: Labelled, tokenizers: Tokenizers, console: Console) -> CleanedLabelled:
         tokenizer = tokenizers.source
         held_out = {"dev": self.dev} | ({"test": self.test} if self.test else {})
-        found = clean_labelled(
-            part,
-            ids=tokenizer.encode_batch(part.texts),
-            max_tokens=self.recipe.data.max_tokens,
-            unk_id=tokenizer.unk_id,
-            held_out=held_out if part is self.train else None,
-        )
+        with _placed(name):
+            found = clean_labelled(
+                part,
+                ids=tokenizer.encode_batch(part.texts),
+                max_tokens=self.recipe.data.max_tokens,
+                unk_id=tokenizer.unk_id,
+                held_out=held_out if part is self.train else None,
+            )
         for line in found.report.lines():
             console.say(f"{name}: {line}")
         return found
@@ -128,3 +135,12 @@ class ClassificationTask:
         recipe = self.recipe
         about = {"name": recipe.name, "description": recipe.description, "data": recipe.data.train}
         return ModelFolder(model, tokenizers.source, tokenizers.target, {}, about)
+
+
+@contextmanager
+def _placed(where: str) -> Iterator[None]:
+    """Give an error that names no place this one."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.what, where=error.where or where, fix=error.fix) from error

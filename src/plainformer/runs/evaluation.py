@@ -1,27 +1,48 @@
-"""A finished run, or any model folder, scored: a translator on pairs, a language model on text."""
+"""A finished run, or any model folder, scored: on pairs, on text or on labelled texts, as its kind of model is."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from plainformer import toml
+from plainformer.data.labelled import read_labelled
+from plainformer.data.masking import Masking
 from plainformer.data.text import read_text
-from plainformer.data.tokens import encode_text
+from plainformer.data.tokens import Counts, encode_text
+from plainformer.decode.labeller import Labeller
 from plainformer.decode.load import find_model, load_as
+from plainformer.decode.reader import Reader
 from plainformer.decode.translator import Translator
 from plainformer.decode.writer import Writer
 from plainformer.errors import InputError
 from plainformer.evaluate.evaluation import evaluate
+from plainformer.evaluate.labelled import evaluate_labelled
+from plainformer.evaluate.masked import evaluate_masked
 from plainformer.evaluate.report import Result, write_report
 from plainformer.evaluate.text import evaluate_text
 from plainformer.folder import read_config
-from plainformer.models.config import TransformerConfig
-from plainformer.recipe import LanguageRecipe, Recipe, TranslationRecipe, load_recipe, parse_recipe
+from plainformer.models.config import EncoderConfig, TransformerConfig
+from plainformer.recipe import (
+    ClassificationRecipe,
+    LanguageRecipe,
+    MaskedRecipe,
+    Recipe,
+    TranslationRecipe,
+    load_recipe,
+    parse_recipe,
+)
+from plainformer.recipe.text import TextOptions
 from plainformer.runs.text import text_of
 from plainformer.runs.translation import read_pairs_of
+from plainformer.text import Tokenizer
 
 Show = Callable[[str, int, int], None]
+OneTask = TypeVar("OneTask", bound=Recipe)
 
 
 def evaluate_run(
@@ -32,21 +53,20 @@ def evaluate_run(
     report_file: Path | None = None,
     progress: Show = lambda what, done, total: None,
 ) -> tuple[Result, list[str]]:
-    """Score a model: a translator on a set of pairs, a language model on a text.
+    """Score a model: a translator on pairs, a classifier on labelled texts, a language model, masked or not, on a text.
 
     The score of a whole run on its own test set, nothing changed, also goes to `evaluation.json` in its folder.
 
     Args:
         folder: a run, or a model folder.
-        changes: settings of the run's recipe to change, as `--set` has them; what a translator without a run is scored
-            on.
-        text: files for a language model; without any, the test set of its recipe or, if that has none, the part that
-            was held out.
+        changes: settings of the run's recipe to change, as `--set` has them; for a model without a run, all there are.
+        text: files for a language model, masked or not; without any, the test set of its recipe or, if that has none,
+            the part that was held out.
         report_file: write the report here.
         progress: told how much is done: what it is, done, all.
 
     Returns:
-        The report, and a translator's translations.
+        The report, and for every line of the set its translation or the label that it was given.
 
     Raises:
         InputError: nothing is named to score the model on, or it does not go with this kind of model.
@@ -55,28 +75,45 @@ def evaluate_run(
     config, about = read_config(model)
     run = next((place for place in (folder, folder.resolve().parent) if (place / "recipe.toml").exists()), None)
     recipe = load_recipe(run / "recipe.toml", changes) if run else None
-    translations: list[str] = []
+    lines: list[str] = []
     if isinstance(config, TransformerConfig):
-        if text:
-            raise InputError("a translator is scored on pairs", where=str(folder), fix="give --pairs, not --text")
+        _refuse_text(text, "a translator is scored on pairs", folder)
         pairs_recipe = recipe or _recipe_of_translator(model, str(about.get("languages", "")), changes)
-        report, translations = _score_translator(model, pairs_recipe, progress)
+        report, lines = _score_translator(model, pairs_recipe, progress)
+    elif isinstance(config, EncoderConfig) and config.labels:
+        _refuse_text(text, "a classifier is scored on labelled texts", folder)
+        report, lines = _score_labeller(model, recipe or _recipe_of_labeller(model, changes), progress)
+    elif isinstance(config, EncoderConfig):
+        text_recipe = recipe or _recipe_of_text("masked-language-model", model, text, changes)
+        report = _score_reader(model, text_recipe, text, progress)
     else:
-        report = _score_writer(model, recipe, text, progress)
+        text_recipe = recipe or _recipe_of_text("language-model", model, text, changes)
+        report = _score_writer(model, text_recipe, text, progress)
     if report_file is None and run is not None and run == folder and not changes and not text:
         report_file = run / "evaluation.json"
     if report_file is not None:
         write_report(report, report_file)
-    return report, translations
+    return report, lines
 
 
-def _score_translator(model: Path, recipe: Recipe, progress: Show) -> tuple[Result, list[str]]:
-    assert isinstance(recipe, TranslationRecipe)
-    if recipe.data.test is None:
-        raise InputError("no test set is named", where="data.test", fix="give --pairs NAME")
+def _refuse_text(text: Sequence[Path], what: str, folder: Path) -> None:
+    if text:
+        raise InputError(what, where=str(folder), fix="give --pairs, not --text")
+
+
+def _of_task(recipe: Recipe, task: type[OneTask], model: Path) -> OneTask:
+    """The recipe, if it is of the model's task. Raises InputError for a model that was put into another run."""
+    if not isinstance(recipe, task):
+        what = f"the recipe beside this model is for another task ({recipe.task})"
+        raise InputError(what, where=str(model), fix="move the model to a folder of its own")
+    return recipe
+
+
+def _score_translator(model: Path, any_recipe: Recipe, progress: Show) -> tuple[Result, list[str]]:
+    recipe = _of_task(any_recipe, TranslationRecipe, model)
     return evaluate(
         load_as(model, Translator),
-        read_pairs_of(recipe, recipe.data.test),
+        read_pairs_of(recipe, _test_set(recipe.data.test)),
         model=str(model),
         data=f"{recipe.data.embedded or recipe.data.folder}/{recipe.data.test}",
         tokenize=recipe.evaluate.tokenize,
@@ -95,19 +132,66 @@ def _recipe_of_translator(model: Path, languages: str, changes: Sequence[str]) -
     return parse_recipe(text, changes, where=str(model))
 
 
-def _score_writer(model: Path, recipe: Recipe | None, text: Sequence[Path], progress: Show) -> Result:
-    writer, encoded = load_as(model, Writer), partial(progress, "characters encoded")
-    assert recipe is None or isinstance(recipe, LanguageRecipe)
-    paths = text or (recipe.data.test if recipe else None)
-    if paths:
-        found = read_text([*paths], dev_share=0.0, key=recipe.data.key if recipe else "text")
-        tokens = encode_text(found, writer.tokenizer, progress=encoded)
-        name, ids, counts = found.name, tokens.train, tokens.train_counts
-    elif recipe:
-        found = text_of(recipe.data)
-        tokens = encode_text(found, writer.tokenizer, progress=encoded)
-        name, ids, counts = f"the held-out part of {found.name}", tokens.dev, tokens.dev_counts
-    else:
-        raise InputError("no text is named to score the model on", where=str(model), fix="give --text FILE")
+def _score_labeller(model: Path, any_recipe: Recipe, progress: Show) -> tuple[Result, list[str]]:
+    recipe = _of_task(any_recipe, ClassificationRecipe, model)
+    held_out = read_labelled(recipe.data.path, _test_set(recipe.data.test))
+    name = f"{recipe.data.folder}/{recipe.data.test}"
+    told = partial(progress, "told apart")
+    return evaluate_labelled(load_as(model, Labeller), held_out, model=str(model), data=name, progress=told)
+
+
+def _recipe_of_labeller(model: Path, changes: Sequence[str]) -> Recipe:
+    """For a model folder that belongs to no run: `changes` name the data."""
+    if not any(change.replace(" ", "").startswith("data.folder=") for change in changes):
+        what = "no labelled texts are named to score the model on"
+        raise InputError(what, where=str(model), fix="give --data FOLDER and --pairs NAME")
+    return parse_recipe('task = "classification"\n[data]\n[train]\nsteps = 1\n', changes, where=str(model))
+
+
+def _test_set(name: str | None) -> str:
+    """Raises InputError where the recipe has none."""
+    if name is None:
+        raise InputError("no test set is named", where="data.test", fix="give --pairs NAME")
+    return name
+
+
+def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show) -> Result:
+    recipe, reader = _of_task(any_recipe, MaskedRecipe, model), load_as(model, Reader)
+    masking = Masking.of(reader.tokenizer, share=recipe.mask.share, whole_words=recipe.mask.whole_words)
+    data, ids, counts = _tokens_of(recipe.data, text, reader.tokenizer, progress)
+    named = {"name": str(model), "data": data}
+    scored, seed = partial(progress, "tokens read"), recipe.train.seed
+    return evaluate_masked(reader.model, ids, counts, masking, seed=seed, progress=scored, **named)
+
+
+def _score_writer(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show) -> Result:
+    recipe, writer = _of_task(any_recipe, LanguageRecipe, model), load_as(model, Writer)
+    data, ids, counts = _tokens_of(recipe.data, text, writer.tokenizer, progress)
     scored = partial(progress, "tokens scored")
-    return evaluate_text(writer.model, ids, counts, name=str(model), data=name, progress=scored)
+    return evaluate_text(writer.model, ids, counts, name=str(model), data=data, progress=scored)
+
+
+def _recipe_of_text(task: str, model: Path, text: Sequence[Path], changes: Sequence[str]) -> Recipe:
+    """For a model folder that belongs to no run: `changes` may say what is hidden, or the key of the text in JSON."""
+    if not text:
+        raise InputError("no text is named to score the model on", where=str(model), fix="give --text FILE")
+    # A recipe names a text; what is scored is `text`.
+    head = {"task": task, "data": {"text": "given"}, "train": {"steps": 1}}
+    return parse_recipe(toml.dumps(head), changes, where=str(model))
+
+
+def _tokens_of(
+    options: TextOptions, text: Sequence[Path], tokenizer: Tokenizer, progress: Show
+) -> tuple[str, NDArray[np.integer], Counts]:
+    """The text to score a model on, its name, its ids, and what else is known of them.
+
+    It is `text`, or else the test text of a recipe or, if that has none, the part that was held out.
+    """
+    encoded = partial(progress, "characters encoded")
+    if paths := text or options.test:
+        found = read_text([*paths], dev_share=0.0, key=options.key)
+        tokens = encode_text(found, tokenizer, progress=encoded)
+        return found.name, tokens.train, tokens.train_counts
+    found = text_of(options)
+    tokens = encode_text(found, tokenizer, progress=encoded)
+    return f"the held-out part of {found.name}", tokens.dev, tokens.dev_counts

@@ -1,0 +1,433 @@
+"""Training a classifier from the command line, on its own and from a masked language model."""
+
+import json
+import math
+import random
+import shutil
+import signal
+from collections import Counter
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+RECIPE = """\
+name = "critic"
+task = "classification"
+
+[data]
+folder = "{folder}"
+test = "test"
+max_tokens = 40
+batch_tokens = 640
+buckets = 1
+
+[tokenizer]
+kind = "character"
+byte_fallback = false
+
+[model]
+{model}
+
+[schedule]
+name = "constant"
+warmup = 5
+peak = 0.03
+
+[train]
+steps = 20
+save_every = 10
+evaluate_every = 10
+log_every = 5
+keep_last = 2
+seed = 7
+mesh = 1
+"""
+SHAPE = """\
+d_model = 16
+d_ff = 24
+heads = 2
+layers = 1
+context = 48
+dropout = 0.1"""
+
+WORDS = {"good": ["lovely", "kind", "fine"], "bad": ["awful", "cruel", "sad"]}
+
+
+def some_texts(seed: int, count: int) -> list[str]:
+    """Lines of label, tab, text; every third text is of the other kind than its label, so that none is perfect."""
+    draw = random.Random(seed)
+    lines = []
+    for number in range(count):
+        label, other = draw.sample(sorted(WORDS), 2)
+        word = draw.choice(WORDS[other if number % 3 == 0 else label])
+        lines.append(f"{label}\tthe {draw.choice(['film', 'play', 'song'])} is {word} {draw.randrange(100)}\n")
+    return lines
+
+
+ONCE = "odd\ta thing of its own\n"
+LONG = "good\t" + "very " * 9 + "fine\n"
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory):
+    """A folder of labelled texts: in the training set a blank line, one that is too long and a label that is rare."""
+    folder = tmp_path_factory.mktemp("texts")
+    (folder / "train.tsv").write_text("".join([*some_texts(1, 60), "\n", LONG, ONCE]))
+    (folder / "val.tsv").write_text("".join(some_texts(2, 17)))
+    (folder / "test.tsv").write_text("".join([*some_texts(3, 11), "\n", *some_texts(4, 8)]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def critic(cli, program_cache, texts, tmp_path_factory):
+    """A trained classifier: (recipe, run, outcome of the training)."""
+    root = tmp_path_factory.mktemp("critic")
+    recipe = root / "critic.toml"
+    recipe.write_text(RECIPE.format(folder=texts, model=SHAPE), encoding="utf-8")
+    outcome = cli("train", recipe, "--run", root / "run")
+    assert outcome.code == 0, outcome
+    return recipe, root / "run", outcome
+
+
+def dev_figures(run):
+    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [line for line in lines if line["kind"] == "dev"]
+
+
+# Training
+
+
+def test_what_the_texts_are_is_said(critic, texts):
+    _, run, outcome = critic
+    assert "train: 63 texts read, 61 kept, 2 dropped" in outcome.out
+    assert f"dropped as empty: 1 (first: {texts}/train.tsv:61)" in outcome.out
+    assert f"dropped as too long: 1 (first: {texts}/train.tsv:62)" in outcome.out
+    assert "train:   3 labels: " in outcome.out
+    assert f"the model is in {run}/average; try: echo … | plainformer classify {run}" in outcome.out
+    assert " texts/s" in outcome.err
+
+
+def test_a_label_that_occurs_once_is_a_warning(critic, texts):
+    _, _, outcome = critic
+    said = f"train:   warning: the label 'odd' occurs only once ({texts}/train.tsv:63), too rarely to be learnt"
+    assert [line for line in outcome.out.splitlines() if "only once" in line] == [said]
+
+
+def test_the_figures_fall_and_the_folder_is_complete(cli, critic):
+    _, run, _ = critic
+    dev = dev_figures(run)
+    assert [line["step"] for line in dev] == [10, 20]
+    assert dev[-1]["nll"] < math.log(3)
+    assert [line["tokens"] for line in dev] == [17, 17]  # texts
+    assert "A classifier of texts (bad, good, odd) with 1 layers" in (run / "average" / "README.md").read_text()
+    outcome = cli("classify", run, "the film is lovely 7", "--probabilities")
+    assert outcome.code == 0
+    assert sorted(outcome.out.split("\t")[::2]) == ["bad", "good", "odd"]
+
+
+@pytest.mark.parametrize("step", [3, 10])
+def test_interrupted_and_resumed_equals_uninterrupted(cli, critic, results, tmp_path, monkeypatch, step):
+    """Stopped by a signal in the middle; weights and figures to the bit."""
+    from plainformer.train import loop
+
+    recipe, run, _ = critic
+    real = loop._due
+    raised = []
+
+    def due(now, every, last=None):
+        if now == step and not raised:
+            raised.append(now)
+            signal.raise_signal(signal.SIGINT)
+        return real(now, every, last)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_due", due)
+        assert cli("train", recipe, "--run", tmp_path / "run").code == 130
+    assert raised == [step]
+    assert cli("train", recipe, "--run", tmp_path / "run", "--resume").code == 0
+    assert results(tmp_path / "run") == results(run)
+
+
+@pytest.mark.parametrize(("name", "what"), [("train", "the training data"), ("val", "the dev data")])
+def test_changed_texts_are_refused_and_moved_ones_are_not(cli, critic, texts, tmp_path, name, what):
+    recipe, run, _ = critic
+    copy, moved = shutil.copytree(run, tmp_path / "run"), shutil.copytree(texts, tmp_path / "moved")
+    file = moved / f"{name}.tsv"
+    if name == "train":
+        assert cli("train", recipe, "--run", copy, "--resume", "--data", moved).code == 0
+    lines = file.read_text().splitlines(keepends=True)
+    label, _, text = lines[0].partition("\t")
+    file.write_text("".join([("bad" if label == "good" else "good") + "\t" + text, *lines[1:]]))
+    error = cli("train", recipe, "--run", copy, "--resume", "--data", moved).error(2)
+    assert error.startswith(f"{copy}: {what} changed since this run began; ")
+
+
+# Measuring
+
+
+def labels_of(file) -> list[str]:
+    return [line.partition("\t")[0] for line in file.read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def evaluated(cli, critic, tmp_path_factory):
+    """The critic on its test set: (report, labels that were written, what was printed)."""
+    _, run, _ = critic
+    root = tmp_path_factory.mktemp("evaluated")
+    outcome = cli("evaluate", run, "--json", root / "e.json", "--output", root / "labels.txt")
+    assert outcome.code == 0, outcome
+    return json.loads((root / "e.json").read_text()), (root / "labels.txt").read_text().splitlines(), outcome.out
+
+
+def test_evaluate_gives_what_training_measured(cli, critic, tmp_path):
+    _, run, _ = critic
+    outcome = cli("evaluate", run / "last", "--pairs", "val", "--json", tmp_path / "e.json")
+    assert outcome.code == 0, outcome
+    report, last = json.loads((tmp_path / "e.json").read_text()), dev_figures(run)[-1]
+    assert report["texts"] == last["tokens"] == 17
+    # Sums of the same float32 numbers in another order.
+    assert report["nll"] == pytest.approx(last["nll"], rel=1e-5)
+    assert report["scores"]["accuracy"] == pytest.approx(last["accuracy"], abs=1e-9)
+    assert f"accuracy {last['accuracy']:.2%} (" in outcome.out
+
+
+def test_the_labels_that_are_written_are_those_of_classify(cli, critic, texts, evaluated, tmp_path):
+    """A line for every line of the set, a blank one too."""
+    _, run, _ = critic
+    _, given, _ = evaluated
+    (tmp_path / "texts").write_text(
+        "".join(line.partition("\t")[2] or "\n" for line in (texts / "test.tsv").read_text().splitlines(keepends=True))
+    )
+    told = cli("classify", run, "--file", tmp_path / "texts").out.splitlines()
+    assert [line.partition("\t")[0] for line in told] == given
+    assert given[11] == ""
+    assert len(given) == 20
+
+
+def test_the_scores_are_those_of_the_labels(texts, evaluated):
+    report, given, out = evaluated
+    right = labels_of(texts / "test.tsv")
+    pairs = [pair for pair in zip(right, given, strict=True) if pair[0]]
+    counts, scores = Counter(pairs), report["scores"]
+    assert (report["texts"], report["blank"]) == (19, 1)
+    assert 0 < scores["accuracy"] < 1
+    assert scores["accuracy"] == pytest.approx(sum(a == b for a, b in pairs) / 19)
+    names = [one["label"] for one in scores["labels"]]
+    assert scores["confusion"] == [[counts[a, b] for b in names] for a in names]
+    assert "19 texts (1 blank lines left out)" in out
+    for figure in (f"macro-F1 {scores['macro_f1']:.2%}", "right \\ given", f"nll {report['nll']:.4f} nats a text"):
+        assert figure in out
+    assert {"jax", "python", "plainformer"} <= set(report["versions"])
+
+
+def test_the_test_set_is_scored_in_the_end_and_that_alone_is_kept(cli, critic, evaluated, tmp_path):
+    _, run, outcome = critic
+    kept = json.loads((run / "evaluation.json").read_text())
+    assert kept["scores"] == evaluated[0]["scores"]
+    assert f"accuracy {kept['scores']['accuracy']:.2%} (" in outcome.out
+    copy = shutil.copytree(run, tmp_path / "run")
+    (copy / "evaluation.json").unlink()
+    assert cli("evaluate", copy, "--pairs", "val").code == 0
+    assert cli("evaluate", copy / "best").code == 0
+    assert not (copy / "evaluation.json").exists()
+
+
+def test_a_model_without_a_run_is_scored_on_the_texts_that_are_named(cli, critic, texts, evaluated, tmp_path):
+    _, run, _ = critic
+    alone = shutil.copytree(run / "average", tmp_path / "alone")
+    outcome = cli("evaluate", alone, "--data", texts, "--pairs", "test", "--json", tmp_path / "e.json")
+    assert outcome.code == 0, outcome
+    assert json.loads((tmp_path / "e.json").read_text())["scores"] == evaluated[0]["scores"]
+    assert cli("evaluate", alone, "--pairs", "test").error(2) == (
+        f"{alone}: no labelled texts are named to score the model on; give --data FOLDER and --pairs NAME"
+    )
+    assert cli("evaluate", alone, "--data", texts).error(2) == "data.test: no test set is named; give --pairs NAME"
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("good\ta play\nsuperb\ta film\n", "{file}:2: the training set has no label 'superb'; the labels there are"),
+        ("good\ta play\ngod\ta film\n", "{file}:2: the training set has no label 'god'; did you mean 'good'?"),
+        (f"good\ta play\ngood\t{'x' * 49}\n", "{file}:2: the text is longer than the 48 tokens that the model reads; "),
+        (f"bad\t{'x' * 49}\n" * 3, "{file}:1: this text and 2 more are longer than the 48 tokens that the model reads"),
+        ("good\ta play\nbad\t \n", "{file}:2: the text is empty; give it a text, or take the line out"),
+        ("\n\n", "{folder}/more: there are only blank lines; give at least one text and its label"),
+        ("good a play\n", "{file}:1: the line has no tab; write the label, a tab and the text a line"),
+    ],
+)
+def test_texts_that_cannot_be_scored_are_one_line(cli, critic, tmp_path, content, said):
+    _, run, _ = critic
+    file = tmp_path / "more.tsv"
+    file.write_text(content)
+    error = cli("evaluate", run, "--data", tmp_path, "--pairs", "more").error(2)
+    assert error.startswith(said.format(file=file, folder=tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--pairs", "tests"], "did you mean 'test.tsv'?"),
+        (["--text", __file__], "a classifier is scored on labelled texts; give --pairs, not --text"),
+        (["--beam", "3"], "unknown section [decode]"),
+        (["--set", "data.test="], "data.test: no test set is named; give --pairs NAME"),
+    ],
+)
+def test_a_request_that_cannot_be_met_is_one_line(cli, critic, words, said):
+    _, run, _ = critic
+    assert said in cli("evaluate", run, *words).error(2)
+
+
+def test_what_the_vocabulary_lacks_is_counted(cli, critic, tmp_path):
+    _, run, _ = critic
+    (tmp_path / "more.jsonl").write_text('{"label": "good", "text": "the fïlm is für you"}\n', encoding="utf-8")
+    outcome = cli("evaluate", run, "--data", tmp_path, "--pairs", "more")
+    assert outcome.code == 0, outcome
+    assert "2 tokens were read as unknown" in outcome.out
+
+
+# From a masked language model
+
+
+@pytest.fixture(scope="module")
+def start(texts, tmp_path_factory):
+    """A run's folder with a small masked language model in it, as if trained."""
+    import jax
+
+    from plainformer.folder import ModelFolder, save_folder
+    from plainformer.models import EncoderConfig, MaskedLanguageModel
+    from plainformer.text import SpecialTokens, train_character
+
+    tokenizer = train_character([(texts / "train.tsv").read_text(), "xyz"], special=SpecialTokens(mask="<mask>"))
+    config = EncoderConfig(vocab=tokenizer.vocab_size, layers=1, context=48, d_model=20, d_ff=28, heads=4)
+    model = MaskedLanguageModel(config, key=jax.random.key(3))
+    run = tmp_path_factory.mktemp("start")
+    save_folder(ModelFolder(model, tokenizer, tokenizer), run / "average")
+    return run
+
+
+@pytest.fixture(scope="module")
+def tuned(cli, program_cache, texts, start, tmp_path_factory):
+    """A classifier that starts from it, trained so little that it is still seen: (recipe, run, outcome)."""
+    root = tmp_path_factory.mktemp("tuned")
+    recipe = root / "tuned.toml"
+    text = RECIPE.format(folder=texts, model=f'start = "{start}"').replace("peak = 0.03", "peak = 1e-7")
+    recipe.write_text(text.replace("steps = 20", "steps = 2"), encoding="utf-8")
+    outcome = cli("train", recipe, "--run", root / "run")
+    assert outcome.code == 0, outcome
+    return recipe, root / "run", outcome
+
+
+def test_encoder_and_vocabulary_are_taken_over(cli, tuned, start):
+    _, run, outcome = tuned
+    assert "tokenizer: that of the model it starts from, " in outcome.out
+    assert (run / "last" / "tokenizer.json").read_bytes() == (start / "average" / "tokenizer.json").read_bytes()
+    old, new = (load_file(folder / "model.safetensors") for folder in (start / "average", run / "last"))
+    encoder = {name for name in old if name.startswith("encoder.")}
+    assert encoder == {name for name in new if name.startswith("encoder.")}
+    assert len(encoder) > 10
+    for name in encoder:
+        # Two steps of at most 1e-7.
+        np.testing.assert_allclose(new[name], old[name], atol=1e-6)
+    assert new["output.weight"].shape == (20, 3)
+
+
+def test_a_start_that_changed_is_refused_by_name(cli, tuned, start, tmp_path):
+    recipe, run, _ = tuned
+    copy, moved = shutil.copytree(run, tmp_path / "run"), shutil.copytree(start, tmp_path / "start")
+    resume = ("train", recipe, "--run", copy, "--resume", "--set", f"model.start={moved}")
+    assert cli(*resume).code == 0  # where it is does not matter
+    weights = moved / "average" / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(bytes(content))
+    error = cli(*resume).error(2)
+    assert error.startswith(f"{copy}: the model that it starts from changed since this run began; ")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["model.start=nowhere"], "nowhere: there is no such model folder; name a run, or a model folder"),
+        (["data.max_tokens=100"], "data.max_tokens: the model that it starts from reads 48 tokens; lower it to that"),
+        (["model.layers=2"], "the shape is that of the model it starts from; leave out layers, or start"),
+    ],
+)
+def test_a_start_that_will_not_do_is_one_line(cli, tuned, tmp_path, settings, said):
+    recipe, _, _ = tuned
+    outcome = cli("train", recipe, "--run", tmp_path / "run", *(part for one in settings for part in ("--set", one)))
+    assert said in outcome.error(2)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("kind", ["character", "classifier"])
+def test_a_start_of_another_kind_is_one_line(cli, tuned, models, tmp_path, kind):
+    recipe, _, _ = tuned
+    error = cli("train", recipe, "--run", tmp_path / "run", "--set", f"model.start={models[kind]}").error(2)
+    verb = {"character": "generate", "classifier": "classify"}[kind]
+    assert error == f"{models[kind]}: this model is for plainformer {verb}, not for model.start"
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        (
+            "train",
+            "good\ta play\ngood\ta film\n",
+            "train: every text has the label 'good', and there is nothing to tell",
+        ),
+        ("train", "", "{file}: the file is empty"),
+        ("train", "\n\n", "train: no text has a label, and there is nothing to tell apart"),
+        (
+            "train",
+            "good\ta play\na film\n",
+            "{file}:2: the line has no tab; write the label, a tab and the text a line",
+        ),
+        ("train", "good\ta play\n\ta film\n", "{file}:2: the label is empty; give the text a label"),
+        ("train", b"good\ta play\nbad\ta f\xeflm\n", "{file}:2: not UTF-8: 0xEF at byte 8 of the line"),
+        ("train", f"good\t{'x' * 41}\nbad\t{'y' * 41}\n", "train: no text is left (2 too long); check the file"),
+        ("val", "good\ta play\ngreat\ta film\n", "{file}:2: the training set has no label 'great'"),
+        ("val", "a film\n", "{file}:1: the line has no tab"),
+        ("test", "good\ta play\ngreat\ta film\n", "{file}:2: the training set has no label 'great'"),
+        ("test", f"bad\t{'x' * 49}\n", "{file}:1: the text is longer than the 48 tokens that the model reads"),
+        ("test", None, "no labelled texts 'test'"),
+    ],
+)
+def test_texts_that_cannot_be_trained_on_are_one_line_and_nothing_is_written(
+    cli, critic, texts, tmp_path, name, content, said
+):
+    recipe, _, _ = critic
+    data = shutil.copytree(texts, tmp_path / "data")
+    file = data / f"{name}.tsv"
+    if content is None:
+        file.unlink()
+    else:
+        file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    outcome = cli("train", recipe, "--run", tmp_path / "run", "--data", data)
+    assert outcome.code == 2, outcome
+    assert said.format(file=file) in outcome.last_line()
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["data.folder="], "data.folder"),
+        (["data.folder=nowhere"], "nowhere"),
+        (["data.max_tokens=64"], "model.context: a context of 48 cannot hold data.max_tokens = 64; raise"),
+        (["data.batch_tokens=20"], "a batch of 20 tokens cannot hold max_tokens = 40"),
+        (["data.source=en"], "unknown key data.source"),
+        (["model.labels=[]"], "unknown key model.labels"),
+        (["task=classify"], 'there is no task "classify"; did you mean classification'),
+    ],
+)
+def test_a_recipe_that_will_not_do_is_one_line_and_nothing_is_written(cli, critic, tmp_path, settings, said):
+    recipe, _, _ = critic
+    outcome = cli("train", recipe, "--run", tmp_path / "run", *(part for one in settings for part in ("--set", one)))
+    assert outcome.code == 2, outcome
+    assert said in outcome.last_line()
+    assert not (tmp_path / "run").exists()
