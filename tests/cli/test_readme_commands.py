@@ -16,12 +16,16 @@ SHELL = [
     for block in re.findall(r"^```sh\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
     for line in block.splitlines()
 ]
-USES = [line for line in SHELL if re.search(r"plainformer (translate|generate|score|evaluate|info) ", line)]
+USES = [
+    line
+    for line in SHELL
+    if re.search(r"plainformer (translate|generate|score|fill|classify|embed|evaluate|info) ", line)
+]
 
 
 @pytest.fixture
 def desk(trained, models, tmp_path, monkeypatch):
-    """A working directory with a run and its data where README has the demo's, a language model, and some text."""
+    """A working directory with a run and its data where README has the demo's, models of other kinds, and some text."""
     data = shutil.copytree(trained.data, tmp_path / "data")
     for side in ("en", "de"):
         shutil.copy(data / f"val.{side}", data / f"dev.{side}")
@@ -31,14 +35,19 @@ def desk(trained, models, tmp_path, monkeypatch):
     (run / "recipe.toml").write_text(recipe, encoding="utf-8")
     settings = run / "average" / "generation_config.json"
     settings.write_text(json.dumps(json.loads(settings.read_text()) | {"beam_size": 4}))
-    (tmp_path / "sentences.txt").write_text("the dog sees a cat\n\nthe man\n", encoding="utf-8")
+    (tmp_path / "sentences.txt").write_text("the dog sees it\n\nthe man\n", encoding="utf-8")
     shutil.copytree(models["wide"], tmp_path / "runs" / "char-gpt" / "best")
     (tmp_path / "beginning.txt").write_text("the moon\n", encoding="utf-8")
+    shutil.copytree(models["masked-bpe"], tmp_path / "runs" / "reader" / "average")
+    shutil.copytree(models["classifier"], tmp_path / "runs" / "critic" / "average")
+    (tmp_path / "gaps.txt").write_text("the <mask>\na <mask>, a <mask>\n", encoding="utf-8")
+    (tmp_path / "reviews").mkdir()
+    (tmp_path / "reviews" / "test.tsv").write_text("sky\tthe moon\nsea\ta man\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
 
 
 def test_the_readme_uses_a_model() -> None:
-    assert len(USES) >= 12
+    assert len(USES) >= 20
     assert len(PYTHON) >= 5
 
 
@@ -65,6 +74,15 @@ def test_python_that_writes_works(desk, capsys):
     first, *_ = out = capsys.readouterr().out.splitlines()
     assert len(ast.literal_eval(first)) == 2  # samples
     assert any(re.fullmatch(r"\d+\.\d+", line) for line in out)  # bits per byte
+
+
+def test_python_that_reads_works(desk, capsys):
+    (code,) = [code for code in PYTHON if "reader.fill" in code]
+    exec(compile(code, "README.md", "exec"), {})
+    *guesses, label, shape = capsys.readouterr().out.splitlines()
+    assert len(guesses) == 3
+    assert label.startswith(("sky {'sky': ", "sea {'sky': ", "neither {'sky': "))
+    assert shape == "(1, 12)"
 
 
 def test_python_that_makes_a_model_works():
