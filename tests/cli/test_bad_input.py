@@ -126,9 +126,9 @@ def test_a_recipe_that_will_not_do_is_one_line_with_its_line(cli, micro, tmp_pat
 def test_a_recipe_that_is_not_there_is_one_line(cli, micro):
     near = micro.recipe.with_name("mikro.toml")
     assert cli("train", near).error(2) == f"{near}: there is no such recipe; did you mean {micro.recipe}"
-    assert "there is no recipe 'multi30k-tny'; name a .toml file, or one of demo, " in cli(
-        "train", "multi30k-tny"
-    ).error(2)
+    error = cli("train", "multi30k-tny").error(2)
+    assert error.startswith("there is no recipe 'multi30k-tny'; name a .toml file, or one of ")
+    assert " demo, " in error
 
 
 # Lines to translate
@@ -229,7 +229,10 @@ def test_a_model_that_is_not_there_is_one_line(cli, tmp_path, verb):
         ["train", "demo", "--rnu", "x"],
         ["translate", "run", "--beam", "four"],
         ["translate", "run", "--batch", "0"],
-        ["info"],
+        ["info", "one", "other"],
+        ["fill"],
+        ["classify", "run", "--probability"],
+        ["embed", "run", "--top", "3"],
         ["data", "fetch"],
         ["--colour"],
     ],
