@@ -144,7 +144,8 @@ def test_a_classifier_takes_over_the_encoder_and_starts_its_output_anew() -> Non
 
 def test_every_weight_of_a_classifier_learns() -> None:
     labels = jnp.asarray([2, 0, 1])
-    batch = LabelledBatch(*SAMPLE, labels, jnp.ones(3, bool))  # pyright: ignore[reportArgumentType]
+    batch: Any = (SAMPLE.target, SAMPLE.valid, labels, jnp.ones(3, bool))
+    batch = LabelledBatch(*batch)
     loss = eqx.filter_jit(eqx.filter_grad(lambda model: ClassificationObjective()(model, batch, None).loss))
     gradients = loss(classifier())
     for name, gradient in named_weights(gradients).items():
