@@ -2,8 +2,8 @@
 
     python examples/word_order.py BOOK OUT
 
-BOOK is running text. OUT then has `train.tsv`, `val.tsv` and `test.tsv`, each line a label (`written` or `exchanged`) and
-a sentence. `val` and `test` are from the last tenth of the book, which a language model that was trained on it with
+BOOK is running text. OUT then has `train.tsv`, `val.tsv` and `test.tsv`, each line a label (`written` or `exchanged`)
+and a sentence. `val` and `test` are from the last tenth of the book, which a language model that was trained on it with
 `data.dev_share = 0.1` has not seen. Every sentence stands there once, with one of the two labels.
 """
 
@@ -15,10 +15,18 @@ from pathlib import Path
 WORDS = range(6, 31)
 
 
-def sentences(text: str) -> list[str]:
-    """The sentences of a text with 6 to 30 words, their white space made single spaces."""
-    found = (" ".join(piece.split()) for piece in re.split(r"(?<=[.!?;])\s+", text))
-    return list(dict.fromkeys(one for one in found if len(one.split()) in WORDS))
+def sentences(text: str) -> tuple[list[str], list[str]]:
+    """The sentences of 6 to 30 words, with single spaces: those of the first nine tenths, and the others."""
+    seen: dict[str, None] = {}
+    unseen: dict[str, None] = {}
+    for found in re.finditer(r"\S.*?[.!?;](?=\s|$)", text, flags=re.DOTALL):
+        one = " ".join(found[0].split())
+        if len(one.split()) in WORDS:
+            if found.end() <= int(len(text) * 0.9):
+                seen[one] = None
+            elif found.start() >= int(len(text) * 0.9) and one not in seen:
+                unseen[one] = None
+    return list(seen), list(unseen)
 
 
 def exchange(sentence: str, order: random.Random) -> str:
@@ -44,10 +52,7 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     book, out, order = Path(sys.argv[1]).read_text(encoding="utf-8-sig"), Path(sys.argv[2]), random.Random(1)
     out.mkdir(parents=True, exist_ok=True)
-    at = int(len(book) * 0.9)
-    seen, unseen = sentences(book[:at]), sentences(book[at:])
-    known = set(seen)
-    unseen = [one for one in unseen if one not in known]
+    seen, unseen = sentences(book)
     order.shuffle(unseen)
     half = len(unseen) // 2
     write(out, "train", seen, order)
