@@ -26,8 +26,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 def test_help_and_version_load_nothing_heavy() -> None:
     lines = [
-        *("", "--help", "--version", "train --help", "translate --help", "evaluate --help", "info --help"),
-        *("demo --help", "data --help", "data fetch --help"),
+        *("", "--help", "--version", "train --help", "translate --help", "generate --help", "score --help"),
+        *("evaluate --help", "info --help", "demo --help", "data --help", "data fetch --help"),
     ]
     loaded = loaded_after(
         "from plainformer.cli.main import main\n"

@@ -5,17 +5,23 @@ import pytest
 import plainformer
 
 PROMISED = [
+    "Continuation",
     "GenerationSettings",
     "InputError",
+    "LanguageRecipe",
     "PRESETS",
     "PlainformerError",
     "Recipe",
+    "SamplingSettings",
+    "TextScore",
     "Tokenizer",
     "Transformer",
     "TransformerConfig",
     "Translation",
+    "TranslationRecipe",
     "Translator",
     "WorkError",
+    "Writer",
     "__version__",
     "load",
     "load_recipe",

@@ -215,6 +215,50 @@ def trained(tmp_path_factory: pytest.TempPathFactory, program_cache: Path) -> Tr
     return Trained(made.recipe, made.data, root / "run", outcome)
 
 
+TEXT = ["the moon and the sun\n", "a man, a cat\n", "über 10 Nächte — नमस्ते 😀\n"]
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Folders of small random models: language models of three kinds of tokens, and a translator.
+
+    The context is of 16 tokens; `wide` has more. `endless` has no token that ends a text.
+    """
+    import jax
+
+    from plainformer.folder import ModelFolder, save_folder
+    from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
+    from plainformer.text import Tokenizer, byte_tokenizer, train_bpe, train_character
+
+    root = tmp_path_factory.mktemp("models")
+    tokenizers = {
+        "character": train_character(TEXT[:2]),
+        "byte": byte_tokenizer(),
+        "bpe": train_bpe(TEXT, 340, lead_space=False),
+    }
+    # Without a token that ends a text.
+    tokenizers["character"].save(root / "tokenizer.json")
+    roles = root / "tokenizer_config.json"
+    roles.write_text(json.dumps({**json.loads(roles.read_text()), "eos_token": None}))
+    tokenizers["endless"] = Tokenizer.load(root / "tokenizer.json")
+    tokenizers["wide"] = tokenizers["character"]
+    sizes: dict[str, Any] = {"d_model": 12, "d_ff": 23, "heads": 2}
+    for name, tokenizer in tokenizers.items():
+        context = 64 if name == "wide" else 16
+        config = LanguageModelConfig(vocab=tokenizer.vocab_size, layers=1, context=context, **sizes)
+        drawn = LanguageModel(config, key=jax.random.key(0))
+        # Matrices larger than at the start, so that predictions are far from uniform.
+        model = jax.tree.map(lambda leaf: 2.0 * leaf if leaf.ndim == 2 else leaf, drawn)
+        save_folder(ModelFolder(model, tokenizer, tokenizer, {"max_tokens": 33, "seed": 5}), root / name)
+    tokenizer = tokenizers["character"]
+    vocab = tokenizer.vocab_size
+    translator = Transformer(
+        TransformerConfig(vocab, vocab, encoder_layers=1, decoder_layers=1, **sizes), key=jax.random.key(0)
+    )
+    save_folder(ModelFolder(translator, tokenizer, tokenizer), root / "translator")
+    return {name: root / name for name in (*tokenizers, "translator")}
+
+
 def _results(run: Path) -> dict[str, object]:
     """All that must not depend on how often a run was interrupted: weights to the byte, and every figure but times."""
     from plainformer.train.log import TIMING

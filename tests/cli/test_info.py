@@ -1,10 +1,17 @@
 """`plainformer info`: what a model is made of, and where it departs from the paper."""
 
 import re
+from itertools import pairwise
 
+import jax
 import pytest
 
-# By hand, with 37,000 tokens in a table of 37,056 rows (579 times 64).
+from plainformer.folder import ModelFolder, save_folder
+from plainformer.inspect.count import count, has_model
+from plainformer.models import PRESETS, LanguageModel, LanguageModelConfig
+from plainformer.text.word import train_word
+
+# By hand, with 37,000 tokens in a table of 37,056 rows (579 times 64); tiny's 10,000 in 10,048.
 # paper-base: the table 37,056 x 512; an attention 4 (512 x 512 + 512); a feed-forward 512 x 2048 + 2048 + 2048 x 512 +
 # 512; a norm 2 x 512. Six encoder layers of one attention, one feed-forward, two norms; six decoder layers of two, one
 # and three.
@@ -19,14 +26,59 @@ def total(out: str) -> int:
 
 
 @pytest.mark.parametrize(
-    ("preset", "parameters"), [("paper-base", 63_111_168), ("paper-big", 214_302_720), ("tiny", 6_068_224)]
+    ("preset", "parameters", "vocabulary"),
+    [
+        ("paper-base", 63_111_168, "a joint vocabulary of 37,000"),
+        ("paper-big", 214_302_720, "a joint vocabulary of 37,000"),
+        ("tiny", 2_611_200, "a joint vocabulary of 10,000"),
+        ("gpt2", 124_475_904, "a vocabulary of 50,257"),
+    ],
 )
-def test_a_presets_total_is_that_worked_out_by_hand(cli, preset, parameters):
+def test_a_presets_total_is_that_worked_out_by_hand(cli, preset, parameters, vocabulary):
     assert BASE == 63_111_168
     outcome = cli("info", preset)
     assert (outcome.code, outcome.err) == (0, "")
     assert total(outcome.out) == parameters
-    assert f"preset {preset}, with a joint vocabulary of 37,000" in outcome.out
+    title, about, *_ = outcome.out.splitlines()
+    assert title == f"preset {preset}, with {vocabulary}"
+    assert about == PRESETS[preset].about
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_described_or_refused_in_one_line(cli, name):
+    outcome = cli("info", name)
+    if has_model(PRESETS[name].make()):
+        assert total(outcome.out) == count(PRESETS[name].make())
+    else:
+        assert "a kind of model that this version cannot make" in outcome.error(2)
+
+
+def test_all_presets_stand_beside_each_other(cli):
+    outcome = cli("info", "--presets")
+    assert (outcome.code, outcome.err) == (0, "")
+    header, *lines = outcome.out.splitlines()
+    assert header.split()[:5] == ["preset", "kind", "layers", "d_model", "d_ff"]
+    rows = {line.split()[0]: (line, after) for line, after in pairwise(lines) if line and not line.startswith(" ")}
+    assert list(PRESETS) == [name for name in rows if name != "The"]
+    base, about = rows["paper-base"]
+    assert base.split() == [
+        *("paper-base", "encoder-decoder", "6+6", "512", "2048", "8", "64/64", "37,000", "63,111,168", "65", "million"),
+    ]
+    assert about == f"    {PRESETS['paper-base'].about}"
+    gpt2 = ["gpt2", "decoder", "12", "768", "3072", "12", "64/64", "50,257", "124,475,904", "-"]
+    assert rows["gpt2"][0].split() == gpt2
+    assert rows["jab-encoder"][0].split()[:8] == ["jab-encoder", "encoder", "2", "64", "256", "4", "16/16", "1,000"]
+    assert len({len(line) for line, _ in rows.values() if not line.startswith("The")} | {len(header)}) == 1
+
+
+def test_all_presets_with_another_vocabulary(cli):
+    lines = cli("info", "--presets", "--vocab", "64").out.splitlines()
+    assert {line.split()[7] for line in lines if line.startswith(("paper-", "gpt2", "jab", "tiny"))} == {"64"}
+
+
+def test_one_preset_or_all_but_not_both_or_neither(cli):
+    assert "no model is named; name a run, a model folder or a preset, or give --presets" in cli("info").error(2)
+    assert "--presets is about all presets, and tiny is named too" in cli("info", "tiny", "--presets").error(2)
 
 
 def test_the_rows_of_the_table_add_up_to_the_total(cli):
@@ -58,6 +110,18 @@ def test_a_run_and_its_model_folders_are_described(cli, trained):
         assert outcome.out.startswith(f"model folder {trained.folder / found}\n")
         assert "languages: en to de" in outcome.out
         assert total(outcome.out) == by_hand
+
+
+def test_a_language_models_folder_is_described(cli, tmp_path):
+    """By hand: 64 rows of 8; 5 positions; attention 4 (8 · 8 + 8); feed-forward 8 · 9 + 9 + 9 · 8 + 8; three norms."""
+    config = LanguageModelConfig(vocab=12, context=5, layers=1, d_model=8, d_ff=9, heads=2)
+    words = train_word(["one two three four five six seven eight"], 12)
+    save_folder(ModelFolder(LanguageModel(config, key=jax.random.key(0)), words, words, {}, {"name": "tale"}), tmp_path)
+    outcome = cli("info", tmp_path)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.startswith(f"model folder {tmp_path}\nname: tale\n")
+    assert total(outcome.out) == 64 * 8 + 5 * 8 + 4 * 72 + 161 + 2 * 16 + 16
+    assert "the paper" not in outcome.out
 
 
 def test_an_unknown_name_is_one_line_with_the_presets(cli, trained, tmp_path):

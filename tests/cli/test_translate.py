@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 import plainformer
-from plainformer.cli import translate as module
+from plainformer.cli.reading import ready_lines
 
 SENTENCES = ["the dog sees a book", "a cat likes the sea", "the man wants an apple and the house", "a child", "bird"]
 
@@ -144,13 +144,13 @@ class Trickle(io.BufferedReader):
 
 def test_a_whole_line_does_not_wait_for_the_rest_of_the_next():
     with Trickle(b"the dog\n", b"the ca") as stream:
-        assert next(module._ready_lines(stream, "stdin", 7)) == (["stdin:1"], ["the dog"])
+        assert next(ready_lines(stream, "stdin", 7)) == (["stdin:1"], ["the dog"])
         os.close(stream.far_end)
 
 
 def test_lines_that_have_arrived_go_together_and_in_order():
     text = "".join(f"{number}\n" for number in range(20_011))
-    chunks = [lines for _, lines in module._ready_lines(io.BytesIO(text.encode()), "stdin", 64)]
+    chunks = [lines for _, lines in ready_lines(io.BytesIO(text.encode()), "stdin", 64)]
     assert [line for lines in chunks for line in lines] == text.split("\n")[:-1]
     assert max(map(len, chunks)) == 64
 

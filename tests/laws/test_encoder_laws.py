@@ -138,8 +138,10 @@ def test_a_classifier_takes_over_the_encoder_and_starts_its_output_anew() -> Non
     assert set(weights) == {f"encoder.{name}" for name in taken} | {"output.weight", "output.bias"}
     assert weights["output.weight"].shape == (SMALL.d_model, len(LABELS))
     assert not np.array_equal(weights["output.weight"], other.output.weight)
-    # A program that was compiled for a classifier of this shape does for this one.
+    # A program that was compiled for a classifier of this shape does for this one, whatever dropout it was made with.
     assert jax.tree.structure(one) == jax.tree.structure(classifier())
+    dropping = Classifier.from_masked(masked, LABELS, dropout=0.25, key=jax.random.key(1))
+    assert jax.tree.structure(dropping) == jax.tree.structure(classifier(replace(SMALL, dropout=0.25)))
 
 
 def test_every_weight_of_a_classifier_learns() -> None:

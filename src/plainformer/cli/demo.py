@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from plainformer.cli.progress import show_translated
+from plainformer.cli.progress import show_progress
 
 
 def demo(
@@ -24,12 +24,12 @@ def demo(
     from plainformer.runs.run import run_recipe
 
     folder = run or _free_folder()
-    reason = run_recipe(load_recipe(find_recipe("demo")), folder, say=typer.echo)
+    reason = run_recipe(load_recipe(find_recipe("demo")), folder, say=typer.echo, progress=show_progress)
     if reason == "signal":
         typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
         raise typer.Exit(130)
     typer.echo("\nScoring the test set: sentences that are not in the training text.")
-    report, _ = evaluate_run(folder, progress=show_translated)
+    report, _ = evaluate_run(folder, progress=show_progress)
     typer.echo(str(report))
     typer.echo("\nI like pizza, and nine more sentences it has never seen:")
     texts = examples()

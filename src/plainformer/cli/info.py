@@ -1,52 +1,115 @@
 """`plainformer info`: what a run, a model folder or a preset is."""
 
+from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plainformer.errors import InputError
 
+if TYPE_CHECKING:
+    from plainformer.models.config import Config
+
 
 def info(
-    model: Annotated[str, typer.Argument(help="A run, a model folder, or a preset such as paper-base.")],
-    vocab: Annotated[int, typer.Option(min=1, help="Vocabulary size assumed for a preset.")] = 37_000,
+    model: Annotated[str | None, typer.Argument(help="A run, a model folder, or a preset such as paper-base.")] = None,
+    vocab: Annotated[int | None, typer.Option(min=1, help="Vocabulary size assumed for a preset.")] = None,
+    presets: Annotated[bool, typer.Option("--presets", help="All presets beside each other.")] = False,
 ) -> None:
     """Show every part of a model, its shape, its parameters, and how it departs from the paper."""
-    from plainformer.inspect.count import departures, grouped, parts
-    from plainformer.models import PRESETS, TransformerConfig
-
-    folder = Path(model)
-    if model in PRESETS and not folder.exists():
-        config = TransformerConfig(vocab, vocab, **PRESETS[model])
-        typer.echo(f"preset {model}, with a joint vocabulary of {vocab:,}")
-    elif folder.is_dir():
-        from plainformer.decode.load import find_model
-        from plainformer.folder import read_config
-
-        found = find_model(folder)
-        config, about = read_config(found)
-        typer.echo(f"model folder {found}")
-        for name, value in about.items():
-            typer.echo(f"{name}: {value}")
+    if presets and model is not None:
+        raise InputError(f"--presets is about all presets, and {model} is named too", fix="leave one of them out")
+    if presets:
+        _show_presets(vocab)
+    elif model is None:
+        raise InputError("no model is named", fix="name a run, a model folder or a preset, or give --presets")
     else:
-        near = get_close_matches(model, PRESETS, n=1)
-        fix = f"did you mean {near[0]}" if near else f"presets are {', '.join(PRESETS)}"
-        raise InputError(f"{model} is neither a run, nor a model folder, nor a preset", fix=fix)
-    everything = parts(config)
-    rows = [("parameter (equal layers on one line)", "shape of one", "numbers in all")] + [
+        _show_model(model, vocab)
+
+
+def _show_model(model: str, vocab: int | None) -> None:
+    from plainformer.inspect.count import count, departures, grouped, parts
+    from plainformer.models import TransformerConfig
+
+    config, what = _find(model, vocab)
+    header = ("parameter (equal layers on one line)", "shape of one", "numbers in all")
+    rows = [
         (name, " x ".join(map(str, members[0].shape)), f"{sum(part.parameters for part in members):,}")
-        for name, members, _ in grouped(everything)
+        for name, members, _ in grouped(parts(config))
     ]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    typer.echo()
-    for name, shape, count in rows:
-        typer.echo(f"{name:<{widths[0]}}  {shape:>{widths[1]}}  {count:>{widths[2]}}")
-    typer.echo(f"\ntotal {sum(part.parameters for part in everything):,} parameters")
+    for line in (*what, "", *_aligned([header, *rows], left=1), f"\ntotal {count(config):,} parameters"):
+        typer.echo(line)
     if not isinstance(config, TransformerConfig):
         return
     differences = departures(config)
     typer.echo("\nas in the paper's base model" if not differences else "\ndepartures from the paper's base model:")
     for line in differences:
         typer.echo(f"- {line}")
+
+
+def _find(model: str, vocab: int | None) -> "tuple[Config, list[str]]":
+    """The configuration of a preset, a model folder or a run, and what there is to say about it."""
+    from plainformer.models import PRESETS, TransformerConfig
+
+    folder = Path(model)
+    if model in PRESETS and not folder.exists():
+        preset = PRESETS[model]
+        joint = "joint " if preset.config is TransformerConfig else ""
+        title = f"preset {model}, with a {joint}vocabulary of {vocab or preset.vocab:,}"
+        return preset.make(vocab), [title, preset.about]
+    if folder.is_dir():
+        from plainformer.decode.load import find_model
+        from plainformer.folder import read_config
+
+        found = find_model(folder)
+        config, about = read_config(found)
+        return config, [f"model folder {found}", *(f"{name}: {value}" for name, value in about.items())]
+    near = get_close_matches(model, PRESETS, n=1)
+    fix = f"did you mean {near[0]}" if near else f"presets are {', '.join(PRESETS)}"
+    raise InputError(f"{model} is neither a run, nor a model folder, nor a preset", fix=fix)
+
+
+def _show_presets(vocab: int | None) -> None:
+    """Two lines a preset: its shape and its parameters, and what it is."""
+    from plainformer.inspect.presets import preset_row
+    from plainformer.models import PRESETS
+
+    rows = [preset_row(name, vocab) for name in PRESETS]
+    header = (
+        "preset",
+        "kind",
+        "layers",
+        "d_model",
+        "d_ff",
+        "heads",
+        "d_k/d_v",
+        "vocabulary",
+        "parameters",
+        "the paper",
+    )
+    cells = [
+        (
+            *(row.name, row.kind, row.layers, str(row.d_model), str(row.d_ff), str(row.heads), f"{row.d_k}/{row.d_v}"),
+            *(f"{row.vocab:,}", "-" if row.parameters is None else f"{row.parameters:,}"),
+            "-" if row.millions is None else f"{row.millions} million",
+        )
+        for row in rows
+    ]
+    first, *others = _aligned([header, *cells], left=2)
+    typer.echo(first)
+    for row, line in zip(rows, others, strict=True):
+        typer.echo(f"{line}\n    {row.about}")
+    typer.echo("\nThe paper rounds to a million. A vocabulary of about 41,000 explains all its figures but big's.")
+
+
+def _aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
+    """Lines of columns two spaces apart, the first `left` of them aligned to the left."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = [
+            f"{cell:{'<' if at < left else '>'}{width}}"
+            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        yield "  ".join(cells)

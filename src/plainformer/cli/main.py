@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from plainformer import __version__
-from plainformer.cli import data, demo, evaluate, info, train, translate
+from plainformer.cli import data, demo, evaluate, generate, info, score, train, translate
 from plainformer.errors import PlainformerError
 
 NO_MEMORY = "there is not enough memory; lower data.batch_tokens or the model's size"
@@ -32,13 +32,16 @@ class Verbs(TyperGroup):
 app = typer.Typer(
     cls=Verbs,
     name="plainformer",
-    help="The Transformer in plain sight: train a translator on your own text, measure it, use it.",
+    help="The Transformer in plain sight: train a translator or a language model on your text, measure it, use it.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-for verb in (train.train, translate.translate, evaluate.evaluate, info.info, demo.demo):
+for verb in (
+    *(train.train, translate.translate, generate.generate, score.score),
+    *(evaluate.evaluate, info.info, demo.demo),
+):
     app.command()(verb)
 app.add_typer(data.app)
 
@@ -61,9 +64,9 @@ def _options(
 
 def main() -> None:
     """Run the command line; bad input and failures at work end in one line on stderr and an exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # text is UTF-8 here, whatever the locale
-            stream.reconfigure(encoding="utf-8")
+    for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
+        if isinstance(stream, TextIOWrapper):  # text is UTF-8 here, whatever the locale; a file's name may not be
+            stream.reconfigure(encoding="utf-8", errors=errors)
     debug = "--debug" in sys.argv[1:]
     # Anywhere on the line: it is no verb's option.
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from plainformer.cli.progress import show_translated
+from plainformer.cli.progress import show_progress
 from plainformer.errors import InputError
 from plainformer.toml import inline
 
@@ -18,16 +18,17 @@ def train(
     run: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/NAME].")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where this run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start afresh in a folder that has a run.")] = False,
-    data: Annotated[str | None, typer.Option(help="The data folder; short for --set data.folder=…")] = None,
+    data: Annotated[str | None, typer.Option(help="The folder of the pairs; short for --set data.folder=…")] = None,
+    text: Annotated[list[str] | None, typer.Option(help="A file or glob of text; short for --set data.text=…")] = None,
     set: Set = None,
 ) -> None:
-    """Train a translator as RECIPE says, and score it on the test set."""
+    """Train a translator or a language model as RECIPE says, and score it on its test set."""
     from plainformer.cli.recipes import find_recipe
     from plainformer.recipe import load_recipe
 
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    changes = [*(set or []), *moved_to(data)]
+    changes = [*(set or []), *moved_to(data), *other_text(text)]
     loaded = load_recipe(find_recipe(recipe), changes)
     folder = run or Path("runs") / loaded.name
 
@@ -39,16 +40,27 @@ def train(
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe
 
-    reason = run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo)
+    reason = run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
     if reason == "signal":
         typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.test:
-        report, _ = evaluate_run(folder, progress=show_translated)
+        report, _ = evaluate_run(folder, progress=show_progress)
         typer.echo(str(report))
-    typer.echo(f"the model is in {find_model(folder)}; try: echo … | plainformer translate {folder}")
+    typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=folder)}")
+
+
+_TRY = {
+    "translation": "echo … | plainformer translate {run}",
+    "language-model": "plainformer generate {run} …",
+}
 
 
 def moved_to(folder: str | None) -> list[str]:
     """What `--data FOLDER` changes in a recipe: its text is there, and not built in."""
     return [f"data.folder={inline(folder)}", "data.embedded="] if folder is not None else []
+
+
+def other_text(paths: list[str] | None) -> list[str]:
+    """What `--text FILE` changes in a recipe: its text is there, and not built in."""
+    return [f"data.text={inline(paths)}", "data.embedded="] if paths else []

@@ -1,17 +1,13 @@
 """`plainformer translate`: one output line for every input line, as soon as it is ready."""
 
-import select
 import sys
-from collections.abc import Iterator
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Annotated, cast
 
 import typer
 
-from plainformer.errors import InputError
-
-READ = 1 << 16  # bytes taken from a stream at once
+from plainformer.cli.reading import arguments, check_source, ready_lines
 
 
 def translate(
@@ -34,10 +30,7 @@ def translate(
     Every input line gives exactly one output line, an empty one an empty one. With --n-best, each line gives that many
     lines of score, tab, translation; an empty one gives 0.0000 and nothing.
     """
-    if text and file:
-        raise InputError("sentences and --file are both given", fix="give one of them")
-    if file is not None and (not file.exists() or file.is_dir()):
-        raise InputError("there is no such file", where=str(file), fix="name a file of sentences, one a line")
+    check_source(text, file, "sentences", fix="name a file of sentences, one a line")
     from plainformer.decode.load import load_as
     from plainformer.decode.translator import Translator, one_line
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
@@ -50,7 +43,9 @@ def translate(
     if n_best and beam is None:
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
     with file.open("rb") if file else sys.stdin.buffer as stream:
-        lines = _arguments(text) if text else _ready_lines(cast(BufferedIOBase, stream), str(file or "stdin"), batch)
+        lines = (
+            iter([arguments(text)]) if text else ready_lines(cast(BufferedIOBase, stream), str(file or "stdin"), batch)
+        )
         cut: list[str] = []
         for where, chunk in lines:
             translator.check_lengths(chunk, where, max_source_tokens)
@@ -64,47 +59,3 @@ def translate(
             sys.stdout.flush()
     if cut:
         typer.echo(f"{len(cut):,} translations reached the length bound and end there (first: {cut[0]})", err=True)
-
-
-def _arguments(texts: list[str]) -> Iterator[tuple[list[str], list[str]]]:
-    yield [f"argument {number}" for number in range(1, len(texts) + 1)], texts
-
-
-def _ready_lines(stream: BufferedIOBase, name: str, most: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Chunks of lines with their places: all lines that have arrived, at most `most`, never waiting with one in hand.
-
-    Raises:
-        InputError: a line is not UTF-8 text.
-    """
-    waiting: list[bytes] = []
-    rest, done, ended = b"", 0, False
-    while waiting or not ended:
-        while not ended and len(waiting) < most and (not waiting or _has_more(stream)):
-            data = stream.read1(READ)
-            ended = not data
-            *whole, rest = (rest + data).split(b"\n")
-            waiting += [*whole, *([rest] * bool(ended and rest))]
-        chunk, waiting = waiting[:most], waiting[most:]
-        where = [f"{name}:{done + number}" for number in range(1, len(chunk) + 1)]
-        done += len(chunk)
-        if chunk:
-            yield where, [_decoded(line.removesuffix(b"\r"), place) for line, place in zip(chunk, where, strict=True)]
-
-
-def _has_more(stream: BufferedIOBase) -> bool:
-    try:
-        return bool(select.select([stream], [], [], 0)[0])
-    except (OSError, ValueError):
-        return False
-
-
-def _decoded(line: bytes, where: str) -> str:
-    try:
-        text = line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"byte {error.start + 1} of the line is not UTF-8", where=where, fix="give UTF-8 text, one sentence a line"
-        ) from error
-    if "\0" in text:
-        raise InputError("the line has a NUL: this is not text", where=where, fix="give UTF-8 text, a sentence a line")
-    return text.removeprefix("\ufeff") if where.endswith(":1") else text

@@ -48,6 +48,14 @@ class BlockLoader:
         # One less than fit, so that an epoch can begin anywhere in its first block.
         self.blocks_per_epoch = max(1, (len(tokens) - 1) // context - 1)
 
+    def described(self, steps: int) -> str:
+        """The batches of a run of so many steps, for a log."""
+        epoch = self.blocks_per_epoch / self._rows
+        return (
+            f"batches: {self._rows:,} blocks of {self._context:,} tokens; {epoch:,.1f} an epoch, "
+            f"{steps / epoch:,.2f} epochs in all"
+        )
+
     def batch(self, step: int) -> Blocks:
         """The batch of training step `step`, counted from 1."""
         epochs, places = np.divmod(np.arange((step - 1) * self._rows, step * self._rows), self.blocks_per_epoch)

@@ -51,6 +51,10 @@ class Counts:
     unknown: int = 0
     inexact_seams: int = 0
 
+    def bits_per_byte(self, nats: float) -> float:
+        """`nats` a token as bits a byte of the text, which no tokenizer can change."""
+        return nats * self.tokens / self.bytes / math.log(2)
+
 
 @dataclass(frozen=True)
 class Tokens:
@@ -67,10 +71,6 @@ class Tokens:
     train_counts: Counts
     dev_counts: Counts
     encoded: bool
-
-    def bits_per_byte(self, nats: float) -> float:
-        """`nats` per token of the held-out part as bits per byte of its text, which no tokenizer can change."""
-        return nats * self.dev_counts.tokens / self.dev_counts.bytes / math.log(2)
 
 
 def encode_text(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from plainformer.decode.reader import Guess, Reader
     from plainformer.decode.sampling import sample
     from plainformer.decode.score import PairScore, score_pairs, score_texts
-    from plainformer.decode.writer import Continuation, TextScore, Writer
+    from plainformer.decode.writer import Continuation, Piece, TextScore, Writer
 
 __all__ = [
     "Continuation",
@@ -32,6 +32,7 @@ __all__ = [
     "Labeller",
     "PairScore",
     "Reader",
+    "Piece",
     "SamplingSettings",
     "TextScore",
     "Writer",
@@ -57,6 +58,7 @@ __getattr__ = lazily(
         "Labeller": "labeller",
         "PairScore": "score",
         "Reader": "reader",
+        "Piece": "writer",
         "TextScore": "writer",
         "Writer": "writer",
         "beam_search": "beam",

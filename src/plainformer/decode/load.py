@@ -46,15 +46,15 @@ def load(folder: str | Path) -> Any:
         raise InputError(f"{error.where or 'settings'}: {error.what}", where=str(where), fix=error.fix) from error
 
 
-def load_as(folder: str | Path, wanted: type[User]) -> User:
-    """`load`, where only one kind will do.
+def load_as(folder: str | Path, wanted: type[User], verb: str | None = None) -> User:
+    """`load`, where only one kind will do; `verb` is what it is wanted for, where that is not what it is made for.
 
     Raises:
         InputError: as `load`, and for a model of another kind.
     """
     found = load(folder)
     if not isinstance(found, wanted):
-        what = f"this model is for plainformer {VERBS[type(found)]}, not for {VERBS[wanted]}"
+        what = f"this model is for plainformer {VERBS[type(found)]}, not for {verb or VERBS[wanted]}"
         raise InputError(what, where=str(folder))
     return found
 

@@ -11,6 +11,7 @@ def encode_texts(
     texts: Sequence[str],
     what: str = "text",
     *,
+    where: Sequence[str] | None = None,
     context: int | None = None,
     allow_unknown: bool = False,
     fix: str = "give some text",
@@ -19,6 +20,7 @@ def encode_texts(
 
     Args:
         what: what a text is called in a message.
+        where: the place of each text, by number if not given.
         context: the most tokens that the model reads.
         allow_unknown: take what the vocabulary does not have for the unknown token.
         fix: what to do about an empty text.
@@ -29,14 +31,14 @@ def encode_texts(
     """
     check_list(texts, what)
     rows = tokenizer.encode_batch(texts)
-    for number, (text, ids) in enumerate(zip(texts, rows, strict=True), 1):
-        where = f"{what} {number}"
+    places = where or [f"{what} {number}" for number in range(1, len(rows) + 1)]
+    for place, text, ids in zip(places, texts, rows, strict=True):
         if not ids:
-            raise InputError(f"the {what} is empty", where=where, fix=fix)
+            raise InputError(f"the {what} is empty", where=place, fix=fix)
         if not allow_unknown:
-            check_known(tokenizer, text, ids, where)
+            check_known(tokenizer, text, ids, place)
         if context is not None:
-            check_length(ids, context, where)
+            check_length(ids, context, place)
     return rows
 
 

@@ -4,14 +4,14 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from plainformer.decode.continuation import continuations
 from plainformer.decode.lookahead import best_continuations
 from plainformer.decode.score import score_texts
 from plainformer.decode.settings import PAPER, SamplingSettings, changed
 from plainformer.decode.texts import encode_texts
-from plainformer.errors import InputError
+from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
 from plainformer.models.language_model import LanguageModel
 from plainformer.text import Tokenizer
@@ -19,6 +19,23 @@ from plainformer.text.stream import TextStream
 
 MOST_ROWS = 64  # written together
 MOST_PLACES = 2**14  # of all of them, whose keys and values are kept: what bounds memory
+MOST_NATS = 700.0  # e to more is no float
+
+
+class Piece(NamedTuple):
+    """What is added to one of the samples of a prompt.
+
+    Attributes:
+        sample: which, counted from 0.
+        text: the new text; there may be none yet, though there are new tokens.
+        tokens: how many tokens are new.
+        finished: None while the sample goes on; with its last piece True, or False where `max_tokens` cut it.
+    """
+
+    sample: int
+    text: str
+    tokens: int
+    finished: bool | None
 
 
 @dataclass(frozen=True)
@@ -60,7 +77,8 @@ class TextScore:
     @property
     def perplexity(self) -> float:
         """e to the mean negative log-probability of a token: how many equally likely ones it was chosen among."""
-        return math.exp(-self.logprob / len(self.logprobs))
+        mean = -self.logprob / len(self.logprobs)
+        return math.exp(mean) if mean < MOST_NATS else math.inf
 
     @property
     def bits_per_byte(self) -> float:
@@ -103,16 +121,13 @@ class Writer:
             InputError: a prompt is empty or holds what the vocabulary does not have; a setting is unknown or out of
                 range.
         """
-        if samples < 1:
-            raise InputError(f"{samples} samples were asked for", fix="give at least 1")
-        settings = changed(self.settings, changes)
-        rows = [(prompt, number) for prompt in self._encode(prompts) for number in range(samples)]
+        settings, numbers = changed(self.settings, changes), _numbers(samples)
+        rows = [(prompt, number) for prompt in self._encode(prompts) for number in numbers]
         texts = [self._text(prompt, stop) for prompt, _ in rows]
         # Like lengths together: all rows stand at the same place, and the shortest prompt says where they begin.
         order = sorted(range(len(rows)), key=lambda row: len(rows[row][0]))
         while order:
-            longest = max(len(rows[row][0]) for row in order[:MOST_ROWS]) + settings.max_tokens
-            count = min(MOST_ROWS, max(1, MOST_PLACES // min(longest, self.model.config.context)))
+            count = self._most_rows(max(len(rows[row][0]) for row in order[:MOST_ROWS]) + settings.max_tokens)
             part, order = order[:count], order[count:]
             for _ in self._turns([rows[row] for row in part], [texts[row] for row in part], settings, 64, on_slide):
                 pass
@@ -122,10 +137,40 @@ class Writer:
         self, prompt: str, *, stop: Sequence[str] = (), on_slide: Callable[[], None] = lambda: None, **changes: Any
     ) -> Iterator[str]:
         """The text that `generate` gives for this prompt, piece by piece as it is written. Raises as `generate`."""
+        for piece in self.stream_samples(prompt, stop=stop, on_slide=on_slide, **changes):
+            if piece.text:
+                yield piece.text
+
+    def stream_samples(
+        self,
+        prompt: str,
+        *,
+        samples: int = 1,
+        stop: Sequence[str] = (),
+        on_slide: Callable[[], None] = lambda: None,
+        **changes: Any,
+    ) -> Iterator[Piece]:
+        """The texts that `generate` gives for this prompt, sample after sample, piece by piece. Raises as `generate`.
+
+        Samples are written together. The first is given out as it is written; what there is of the next then follows
+        at once, and so on.
+        """
         settings, (ids,) = changed(self.settings, changes), self._encode([prompt])
-        for (piece,) in self._turns([(ids, 0)], [self._text(ids, stop)], settings, 1, on_slide):
-            if piece:
-                yield piece
+        rows = [(ids, number) for number in _numbers(samples)]
+        count = self._most_rows(len(ids) + settings.max_tokens)
+        for start in range(0, samples, count):
+            part = rows[start : start + count]
+            texts = [self._text(ids, stop) for _ in part]
+            at = length = tokens = 0  # which of the part is being given out, and what of it has been
+            for _ in self._turns(part, texts, settings, 1, on_slide):
+                while at < len(part):
+                    text = texts[at]
+                    finished = text.stopped or text.tokens < settings.max_tokens if text.ended else None
+                    yield Piece(start + at, text.said[length:], text.tokens - tokens, finished)
+                    length, tokens = len(text.said), text.tokens
+                    if not text.ended:
+                        break
+                    at, length, tokens = at + 1, 0, 0
 
     def search(
         self, prompts: Sequence[str], *, max_tokens: int | None = None, **changes: Any
@@ -154,17 +199,23 @@ class Writer:
             )
         return results
 
-    def score(self, texts: Sequence[str]) -> list[TextScore]:
+    def score(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[TextScore]:
         """The log-probability that the model gives to each text.
+
+        Args:
+            where: the place of each text, for an error.
 
         Raises:
             InputError: a text has fewer than two tokens, or holds what the vocabulary does not have.
+            WorkError: the model's outputs are not finite.
         """
-        rows = self._encode(texts, "text")
-        for number, ids in enumerate(rows, 1):
+        rows = self._encode(texts, "text", where)
+        places = where or [f"text {number}" for number in range(1, len(rows) + 1)]
+        for place, ids in zip(places, rows, strict=True):
             if len(ids) < 2:
-                raise InputError("the text has one token, and the first is not scored", where=f"text {number}")
-        return [
+                fix = "give a longer text"
+                raise InputError("the text has one token, and the first is not scored", where=place, fix=fix)
+        scores = [
             TextScore(
                 tuple(map(self.tokenizer.token, ids)),
                 logprobs,
@@ -172,6 +223,11 @@ class Writer:
             )
             for text, ids, logprobs in zip(texts, rows, score_texts(self.model, rows), strict=True)
         ]
+        for place, score in zip(places, scores, strict=True):
+            if not all(map(math.isfinite, score.logprobs)):
+                fix = "check that its weights are finite"
+                raise WorkError("the model's log-probabilities are not finite", where=place, fix=fix)
+        return scores
 
     def _turns(
         self,
@@ -207,9 +263,23 @@ class Writer:
         text = self.tokenizer.decode([id])
         return 1 if "\ufffd" in text else len(text.encode())
 
-    def _encode(self, texts: Sequence[str], what: str = "prompt") -> list[list[int]]:
+    def _most_rows(self, longest: int) -> int:
+        """How many texts of up to `longest` tokens are written together."""
+        return min(MOST_ROWS, max(1, MOST_PLACES // min(longest, self.model.config.context)))
+
+    def _encode(
+        self, texts: Sequence[str], what: str = "prompt", where: Sequence[str] | None = None
+    ) -> list[list[int]]:
         """Raises InputError for a text that gives no tokens, or that the vocabulary cannot spell."""
-        return encode_texts(self.tokenizer, texts, what, fix="give some text to go on from, such as a newline")
+        fix = "give some text to go on from, such as a newline" if what == "prompt" else "give some text"
+        return encode_texts(self.tokenizer, texts, what, where=where, fix=fix)
+
+
+def _numbers(samples: int) -> range:
+    """Raises InputError where there are none."""
+    if samples < 1:
+        raise InputError(f"{samples} samples were asked for", fix="give at least 1")
+    return range(samples)
 
 
 @dataclass
@@ -220,9 +290,13 @@ class _Text:
     stop: Sequence[str]
     said: str = ""
     held: str = ""
+    tokens: int = 0
     ended: bool = False
+    stopped: bool = False  # by a stop string
 
     def push(self, ids: Sequence[int]) -> str:
+        if not self.ended:
+            self.tokens += len(ids)
         return self._give(self.stream.push(ids), last=False)
 
     def finish(self) -> str:
@@ -234,7 +308,8 @@ class _Text:
         held = self.held + text
         # The stop string that is complete first counts, however much text came at once; of several, the longest.
         found = [(at + len(stop), at) for stop in self.stop if (at := held.find(stop)) >= 0]
-        self.ended = last or bool(found)
+        self.stopped = bool(found)
+        self.ended = last or self.stopped
         sure = min(found)[1] if found else len(held) if last else len(held) - self._beginning(held)
         self.said, self.held = self.said + held[:sure], held[sure:]
         return held[:sure]

@@ -24,6 +24,14 @@ def versions(*packages: str) -> dict[str, str]:
     return found
 
 
+def environment() -> dict[str, str]:
+    """The versions that a figure depends on."""
+    return {
+        "python": platform.python_version(),
+        **versions("plainformer", "jax", "equinox", "tokenizers", "sacrebleu"),
+    }
+
+
 @runtime_checkable
 class Result(Protocol):
     """A result that says itself as JSON values and as text: `bleu.Scores` is one."""
@@ -102,15 +110,8 @@ class Report:
             "scores": self.scores.as_dict() if self.scores else None,
             "seconds": self.seconds,
             "settings": dict(self.settings),
-            "versions": {
-                "python": platform.python_version(),
-                **versions("plainformer", "jax", "equinox", "tokenizers", "sacrebleu"),
-            },
+            "versions": environment(),
         }
-
-    def as_json(self) -> str:
-        """`as_dict` as strict JSON: a number that is not finite becomes null."""
-        return json.dumps(_finite(self.as_dict()), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def __str__(self) -> str:
         lines = [f"{self.model} on {self.data}: {self.pairs:,} pairs"]
@@ -122,15 +123,20 @@ class Report:
         return "\n".join(lines)
 
 
-def write_report(report: Report, path: Path) -> None:
-    """Write the report as JSON, whole or not at all.
+def as_json(result: Result) -> str:
+    """A result as strict JSON: a number that is not finite becomes null."""
+    return json.dumps(_finite(result.as_dict()), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_report(result: Result, path: Path) -> None:
+    """Write a result as JSON, whole or not at all.
 
     Raises:
         WorkError: the file could not be written.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_text(path, report.as_json())
+        atomic.write_text(path, as_json(result))
     except OSError as failure:
         raise WorkError(f"the report could not be written ({failure.strerror})", where=str(path)) from failure
 

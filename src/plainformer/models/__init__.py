@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from plainformer.lazy import lazily
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
-from plainformer.models.presets import PRESETS
+from plainformer.models.presets import PRESETS, Preset
 
 if TYPE_CHECKING:
     from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
@@ -21,6 +21,7 @@ __all__ = [
     "LanguageModelConfig",
     "LanguageModelState",
     "MaskedLanguageModel",
+    "Preset",
     "TextEncoder",
     "Transformer",
     "TransformerConfig",

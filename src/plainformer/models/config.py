@@ -1,6 +1,7 @@
 """The shape of a model, as data: what a model folder's `config.json` holds. No JAX is imported here."""
 
-from dataclasses import MISSING, asdict, dataclass, fields
+from collections.abc import Sequence
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from plainformer.errors import InputError
@@ -177,6 +178,10 @@ class EncoderConfig(SingleStackConfig):
     context: int = 512
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
     labels: tuple[str, ...] = ()
+
+    def with_labels(self, labels: Sequence[str], **changes: Any) -> "EncoderConfig":
+        """The classifier with this encoder, other settings changed as given."""
+        return replace(self, labels=tuple(labels), **changes)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -8,7 +8,6 @@ is no token that stands for the whole text: the mean of the hidden states does (
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import equinox as eqx
 import jax
@@ -123,16 +122,23 @@ class Classifier(eqx.Module):
         self.config = config
 
     @classmethod
-    def from_masked(cls, model: MaskedLanguageModel, labels: Sequence[str], *, key: PRNGKeyArray) -> "Classifier":
+    def from_masked(
+        cls, model: MaskedLanguageModel, labels: Sequence[str], *, dropout: float | None = None, key: PRNGKeyArray
+    ) -> "Classifier":
         """A classifier with the encoder of `model` and an output of its own: what fine-tuning starts from.
+
+        Args:
+            labels: the classes, in the order of the outputs.
+            dropout: another rate than the model had.
 
         Raises:
             InputError: the labels will not do.
         """
-        config = replace(model.config, labels=tuple(labels))
+        config = model.config.with_labels(labels, **({} if dropout is None else {"dropout": dropout}))
         skeleton = eqx.filter_eval_shape(cls, config, key=key)  # so that no encoder is drawn only to be thrown away
+        encoder = jax.tree.unflatten(jax.tree.structure(skeleton.encoder), jax.tree.leaves(model.encoder))
         output = Linear(config.d_model, len(config.labels), key=key)
-        return eqx.tree_at(lambda whole: (whole.encoder, whole.output), skeleton, (model.encoder, output))
+        return eqx.tree_at(lambda whole: (whole.encoder, whole.output), skeleton, (encoder, output))
 
     def __call__(
         self, ids: Ids, valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE

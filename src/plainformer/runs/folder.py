@@ -2,18 +2,15 @@
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
-
 from plainformer import atomic
 from plainformer.errors import InputError, WorkError
-from plainformer.folder import ModelFolder, save_folder, save_weights
-from plainformer.models.transformer import Transformer
+from plainformer.folder import save_folder, save_weights
 from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
-from plainformer.runs.text import Say, Text, Tokenizers, learn_tokenizers
+from plainformer.runs.task import Task, Tokenizers, Work
 
 # What a run writes besides its recipe, and so what --overwrite takes away. The checkpoints go first: what they were
 # trained on must not be forgotten while they are there. Then `data.json`, which says that the others are there.
@@ -23,7 +20,17 @@ RUN_FILES = (
 )
 
 
-def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool, say: Say) -> bool:
+WHAT = {
+    "train": "the training data",
+    "dev": "the dev data",
+    "text": "the text",
+    "start": "the model that it starts from",
+    "tokenizer": "the tokenizer",
+}
+"""What the fingerprints of `data.json` are of."""
+
+
+def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool, say: Callable[[str], None]) -> bool:
     """Whether there is a run to resume, with all that it needs for that. Nothing is written or removed.
 
     Raises:
@@ -54,7 +61,7 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
     return False
 
 
-def begin_run(recipe: Recipe, folder: Path, text: Text, tokenizers: Tokenizers, *, resume: bool = False) -> None:
+def begin_run(recipe: Recipe, folder: Path, task: Task, tokenizers: Tokenizers, *, resume: bool = False) -> None:
     """Clear the folder of an older run, and leave in it what a run begins with.
 
     A run that is resumed has all that; only its recipe is written again, since some keys may change.
@@ -63,7 +70,7 @@ def begin_run(recipe: Recipe, folder: Path, text: Text, tokenizers: Tokenizers, 
         WorkError: the disk refused.
     """
     if resume:
-        save_recipe(_kept(recipe), folder / "recipe.toml")
+        save_recipe(recipe.anchored(), folder / "recipe.toml")
         return
     try:
         for name in RUN_FILES:
@@ -74,33 +81,18 @@ def begin_run(recipe: Recipe, folder: Path, text: Text, tokenizers: Tokenizers, 
                 path.unlink(missing_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
         # First, since its being there says that this is a run's folder.
-        save_recipe(_kept(recipe), folder / "recipe.toml")
+        save_recipe(recipe.anchored(), folder / "recipe.toml")
         tokenizers.save(folder)
         # Last, since its being there says that the others are.
-        atomic.write_text(folder / "data.json", json.dumps(_facts(text, tokenizers), indent=2) + "\n")
+        atomic.write_text(folder / "data.json", json.dumps(_facts(task, tokenizers), indent=2) + "\n")
     except OSError as failure:
         raise WorkError(f"the run's folder cannot be written ({failure.strerror})", where=str(folder)) from failure
 
 
-def new_tokenizers(recipe: Recipe, text: Text, say: Say) -> Tokenizers:
-    """Tokenizers learnt from the training text."""
-    tokenizers = learn_tokenizers(recipe, text.train)
-    size = tokenizers.source.vocab_size
-    second = "" if recipe.tokenizer.joint else f" and {tokenizers.target.vocab_size:,}"
-    say(f"tokenizer: {recipe.tokenizer.kind}, {size:,}{second} tokens")
-    return tokenizers
-
-
-def _kept(recipe: Recipe) -> Recipe:
-    """The recipe as the run keeps it: its data is found from any working directory."""
-    folder = str(recipe.data.path) if recipe.data.path else None
-    return recipe.model_copy(update={"data": recipe.data.model_copy(update={"folder": folder})})
-
-
-def old_tokenizers(text: Text, folder: Path) -> Tokenizers:
+def old_tokenizers(task: Task, folder: Path) -> Tokenizers:
     """The tokenizers that the run in `folder` began with. Raises InputError where they or the text changed."""
     tokenizers = Tokenizers.load(folder)
-    _check_unchanged(_read_facts(folder / "data.json"), text, tokenizers, folder)
+    _check_unchanged(_read_facts(folder / "data.json"), task, tokenizers, folder)
     return tokenizers
 
 
@@ -111,14 +103,13 @@ def _read_facts(path: Path) -> dict[str, Any]:
         raise InputError("the file cannot be read", where=str(path), fix="start again with --overwrite") from damage
 
 
-def _facts(text: Text, tokenizers: Tokenizers) -> dict[str, Any]:
-    return {**text.fingerprints(), "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
+def _facts(task: Task, tokenizers: Tokenizers) -> dict[str, Any]:
+    return {**task.fingerprints(), "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
 
 
-def _check_unchanged(before: Mapping[str, Any], text: Text, tokenizers: Tokenizers, folder: Path) -> None:
-    now = _facts(text, tokenizers)
-    names = {"train": "the training data", "dev": "the dev data", "tokenizer": "the tokenizer"}
-    if changed := [name for key, name in names.items() if before.get(key) != now[key]]:
+def _check_unchanged(before: Mapping[str, Any], task: Task, tokenizers: Tokenizers, folder: Path) -> None:
+    now = _facts(task, tokenizers)
+    if changed := [WHAT[key] for key, value in now.items() if before.get(key) != value]:
         raise InputError(
             f"{' and '.join(changed)} changed since this run began",
             where=str(folder),
@@ -126,20 +117,9 @@ def _check_unchanged(before: Mapping[str, Any], text: Text, tokenizers: Tokenize
         )
 
 
-def keep_model(model: eqx.Module, folder: Path, recipe: Recipe, tokenizers: Tokenizers) -> None:
+def keep_model(model: Any, folder: Path, work: Work) -> None:
     """Save `model` as a model folder; where there is one already, only its weights are replaced."""
-    assert isinstance(model, Transformer)
     if (folder / "model.safetensors").exists():
         save_weights(model, folder)
-        return
-    about = {
-        "name": recipe.name,
-        "description": recipe.description,
-        "languages": f"{recipe.data.source} to {recipe.data.target}",
-        "data": recipe.data.embedded or recipe.data.train,
-    }
-    save_folder(ModelFolder(model, tokenizers.source, tokenizers.target, generation_of(recipe), about), folder)
-
-
-def generation_of(recipe: Recipe) -> dict[str, Any]:
-    return recipe.decode.model_dump()
+    else:
+        save_folder(work.content(model), folder)

@@ -1,149 +1,128 @@
-"""From a recipe's text to batches: pairs, tokenizers, ids."""
+"""Running text of a recipe: read, given a vocabulary, encoded; what language models and masked ones have in common."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from plainformer.data import Cleaned, Pairs, clean, fingerprint, read_pairs
-from plainformer.data.embedded import EMBEDDED, LANGUAGES
-from plainformer.data.loader import PairLoader, SpecialIds
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.data.block import BlockLoader
+from plainformer.data.text import RunningText, embedded_text, read_text
+from plainformer.data.tokens import Counts, Tokens, encode_text
 from plainformer.errors import InputError
-from plainformer.recipe import Recipe
-from plainformer.text import Tokenizer, train_bpe, train_character, train_word
+from plainformer.folder import Model, ModelFolder
+from plainformer.recipe import LanguageRecipe, MaskedRecipe
+from plainformer.recipe.text import TextOptions, VocabularyOptions
+from plainformer.runs.task import Console, Tokenizers
+from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
 
-Say = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Text:
-    """The pairs of a recipe: what is trained on, what is watched, what is scored in the end."""
-
-    train: Pairs
-    dev: Pairs
-    test: Pairs | None
-
-    def fingerprints(self) -> dict[str, str]:
-        return {"train": fingerprint(self.train), "dev": fingerprint(self.dev)}
+DEV_TOKENS = 4096  # of a batch that is only looked at
 
 
-@dataclass(frozen=True)
-class Tokenizers:
-    """Source and target; with a joint vocabulary, one object twice."""
-
-    source: Tokenizer
-    target: Tokenizer
-
-    def special(self) -> SpecialIds:
-        source, target = self.source, self.target
-        return SpecialIds(source.pad_id, source.eos_id, target.pad_id, target.bos_id, target.eos_id)
-
-    def save(self, folder: Path) -> None:
-        self.source.save(folder / "tokenizer.json")
-        if self.target is not self.source:
-            self.target.save(folder / "target_tokenizer.json")
-
-    @classmethod
-    def load(cls, folder: Path) -> "Tokenizers":
-        source, second = Tokenizer.load(folder / "tokenizer.json"), folder / "target_tokenizer.json"
-        return cls(source, Tokenizer.load(second) if second.exists() else source)
-
-
-def read_pairs_of(recipe: Recipe, name: str) -> Pairs:
-    """One set of the recipe's data, by its name there.
+class TextTask:
+    """The text of a recipe, split by position: the first part to train on, the rest to watch.
 
     Raises:
         InputError: it is missing or broken.
     """
-    data = recipe.data
-    if data.path is not None:
-        return read_pairs(data.path, name, data.source, data.target, columns=data.columns)
-    if data.embedded not in EMBEDDED:
-        raise InputError(f"no corpus {data.embedded!r} is built in", fix=f"there is {', '.join(EMBEDDED)}")
-    if LANGUAGES[data.embedded] != (data.source, data.target):
-        there = " to ".join(LANGUAGES[data.embedded])
-        raise InputError(f"the corpus {data.embedded} is {there}", where="data.source, data.target")
-    pairs = EMBEDDED[data.embedded](name)
-    origin = [f"{data.embedded}/{name}:{number}" for number in range(1, len(pairs) + 1)]
-    return Pairs([source for source, _ in pairs], [target for _, target in pairs], origin)
 
+    mask: str | None = None  # the token that hides others, where the model needs one
 
-def read_text(recipe: Recipe) -> Text:
-    """All sets of a recipe. Raises InputError where one is missing or broken."""
-    data = recipe.data
-    return Text(
-        read_pairs_of(recipe, data.train),
-        read_pairs_of(recipe, data.dev),
-        read_pairs_of(recipe, data.test) if data.test else None,
-    )
+    def __init__(self, recipe: LanguageRecipe | MaskedRecipe) -> None:
+        self.recipe, self.text = recipe, text_of(recipe.data)
 
+    def fingerprints(self) -> dict[str, str]:
+        # The split is the recipe's, and so is checked with it.
+        return {"text": self.text.fingerprint}
 
-def learn_tokenizers(recipe: Recipe, pairs: Pairs) -> Tokenizers:
-    """Tokenizers of the recipe's kind, learnt from both sides together or from each."""
-    options = recipe.tokenizer
+    def learn_tokenizers(self, console: Console) -> Tokenizers:
+        options, text = self.recipe.tokenizer, self.text
+        sample = text.sample(text.train_characters) if options.kind == "character" else text.sample()
+        tokenizer = learn_tokenizer(options, sample, mask=self.mask)
+        console.say(f"tokenizer: {self.recipe.tokenizer.kind}, {tokenizer.vocab_size:,} tokens")
+        return Tokenizers(tokenizer, tokenizer)
 
-    def learn(texts: Sequence[str]) -> Tokenizer:
-        if options.kind == "character":
-            return train_character(texts, options.vocab_size, byte_fallback=options.byte_fallback)
-        if options.kind == "word":
-            return train_word(texts, options.vocab_size, min_frequency=options.min_frequency)
-        return train_bpe(
-            texts, options.vocab_size, byte_fallback=options.byte_fallback, min_frequency=options.min_frequency
-        )
+    def check_needs(self) -> None:
+        test_text(self.recipe.data)
 
-    if options.joint:
-        both = learn([*pairs.source, *pairs.target])
-        return Tokenizers(both, both)
-    return Tokenizers(learn(pairs.source), learn(pairs.target))
-
-
-def encode(recipe: Recipe, text: Text, tokenizers: Tokenizers, say: Say) -> tuple[Cleaned, Cleaned]:
-    """Training and dev ids, with the report on what was kept and what was not."""
-    held_out = {"dev": text.dev} | ({"test": text.test} if text.test else {})
-
-    def ids_of(name: str, pairs: Pairs, **options: Any) -> Cleaned:
-        try:
-            return clean(
-                pairs,
-                source_ids=tokenizers.source.encode_batch(pairs.source),
-                target_ids=tokenizers.target.encode_batch(pairs.target),
-                max_tokens=recipe.data.max_tokens,
-                source_unk_id=tokenizers.source.unk_id,
-                target_unk_id=tokenizers.target.unk_id,
-                **options,
+    def blocks(self, tokens: Tokens, context: int, devices: int, console: Console) -> BlockLoader:
+        """The blocks to train on. Raises InputError where those of a batch cannot be shared out evenly."""
+        rows, train = self.recipe.data.batch_size, self.recipe.train
+        if rows % (devices * train.accumulate):
+            raise InputError(
+                f"{rows} blocks of a batch cannot be split evenly over {devices} devices and {train.accumulate} "
+                "microbatches",
+                where="data.batch_size",
+                fix=f"choose a multiple of {devices * train.accumulate}",
             )
-        except InputError as error:
-            raise InputError(error.what, where=error.where or name, fix=error.fix) from error
+        loader = BlockLoader(tokens.train, context=context, rows=rows, seed=train.seed)
+        console.say(loader.described(train.steps))
+        return loader
 
-    train_set = ids_of(
-        recipe.data.train,
-        text.train,
-        max_ratio=recipe.data.max_ratio,
-        drop_duplicates=recipe.data.drop_duplicates,
-        held_out=held_out,
+    def dev_part(self, tokens: Tokens, console: Console) -> NDArray[np.integer]:
+        """The held-out tokens that are looked at while training."""
+        most = self.recipe.data.dev_tokens
+        if not most or len(tokens.dev) <= most:
+            return tokens.dev
+        console.say(f"dev: only the first {most:,} of its {len(tokens.dev):,} tokens are looked at while training")
+        return tokens.dev[:most]
+
+    def content(self, model: Model, tokenizers: Tokenizers, generation: Mapping[str, Any]) -> ModelFolder:
+        recipe = self.recipe
+        about = {"name": recipe.name, "description": recipe.description, "data": self.text.name}
+        return ModelFolder(model, tokenizers.source, tokenizers.target, generation, about)
+
+
+def text_of(data: TextOptions) -> RunningText:
+    """The text that a recipe names. Raises InputError where it is missing or broken."""
+    if data.embedded:
+        return embedded_text(data.embedded, dev_share=data.dev_share)
+    return read_text(data.text or (), dev_share=data.dev_share, key=data.key)
+
+
+def test_text(data: TextOptions) -> RunningText | None:
+    """The text that is scored in the end, all of it. Raises InputError where it is missing or broken."""
+    return read_text(data.test, dev_share=0.0, key=data.key) if data.test else None
+
+
+def learn_tokenizer(options: VocabularyOptions, texts: Iterable[str], *, mask: str | None = None) -> Tokenizer:
+    """The vocabulary that a recipe wants, learnt from `texts`, or read from its file."""
+    special = SpecialTokens(mask=mask)
+    if options.kind == "file":
+        return Tokenizer.load(Path(options.file or ""))
+    if options.kind == "byte":
+        return byte_tokenizer(SpecialTokens(unk=None, mask=mask))
+    if options.kind == "character":
+        return train_character(texts, options.vocab_size, special=special, byte_fallback=options.byte_fallback)
+    return train_bpe(
+        texts,
+        options.vocab_size,
+        special=special,
+        byte_fallback=options.byte_fallback,
+        min_frequency=options.min_frequency,
+        lead_space=False,
     )
-    dev_set = ids_of(recipe.data.dev, text.dev)
-    for name, part in (("train", train_set), ("dev", dev_set)):
-        for line in part.report.lines():
-            say(f"{name}: {line}")
-    return train_set, dev_set
 
 
-def make_loader(recipe: Recipe, part: Cleaned, tokenizers: Tokenizers, *, multiple: int) -> PairLoader:
-    return PairLoader(
-        part.source_ids,
-        part.target_ids,
-        tokenizers.special(),
-        batch_tokens=recipe.data.batch_tokens,
-        buckets=recipe.data.buckets,
-        seed=recipe.train.seed,
-        multiple=multiple,
-    )
+def encode(text: RunningText, tokenizer: Tokenizer, console: Console) -> Tokens:
+    """The ids of a text, with what is worth saying about them."""
+    console.say(text.split_line())
+    tokens = encode_text(text, tokenizer, progress=partial(console.progress, "characters encoded"))
+    for name, counts in (("train", tokens.train_counts), ("dev", tokens.dev_counts)):
+        _say_counts(name, counts, console)
+    return tokens
 
 
-def say_shapes(loader: PairLoader, say: Say) -> None:
-    shapes = ", ".join(f"{bucket.rows}x{bucket.source}/{bucket.target}" for bucket in loader.buckets)
-    say(
-        f"batches (pairs x source/target tokens): {shapes}; {loader.batches_per_epoch:,} an epoch, "
-        f"{loader.real_share():.0%} of target positions are real tokens"
-    )
+def dev_rows(context: int, devices: int) -> int:
+    """Blocks of a batch that is only looked at, the same number for each device."""
+    return max(1, DEV_TOKENS // context // devices) * devices
+
+
+def _say_counts(name: str, counts: Counts, console: Console) -> None:
+    unknown = f", {counts.unknown:,} of them unknown ({counts.unknown / counts.tokens:.3%})" if counts.unknown else ""
+    each = f", {counts.bytes / counts.tokens:.2f} bytes each" if counts.tokens else ""
+    console.say(f"{name}: {counts.tokens:,} tokens{each}{unknown}")
+    if counts.inexact_seams:
+        console.say(f"{name}: at {counts.inexact_seams:,} places the text had to be cut inside a token to be encoded")

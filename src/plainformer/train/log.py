@@ -24,12 +24,22 @@ class Log:
         steps: the last step, for the progress line.
         start: the step that the run starts or resumes at; lines of later steps, written before an interruption, are
             taken out, since those steps are done again.
+        unit: what the throughput counts.
         tensorboard: also write event files to `tensorboard/` (extra `tensorboard`).
     """
 
-    def __init__(self, folder: Path, *, steps: int, start: int, tensorboard: bool, out: TextIO | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        steps: int,
+        start: int,
+        tensorboard: bool,
+        unit: str = "target tokens",
+        out: TextIO | None = None,
+    ) -> None:
         self._path, self._steps = folder / "metrics.jsonl", steps
-        self._out = out or sys.stderr
+        self._unit, self._out = unit, out or sys.stderr
         self._live = self._out.isatty()
         with _told(self._path):
             self._drop_after(start)
@@ -55,7 +65,7 @@ class Log:
         left = spent / max(step - self._from, 1) * (self._steps - step)
         text = (
             f"step {step:,}/{self._steps:,}  loss {values['loss']:.4f}  nll {values['nll']:.4f}  "
-            f"lr {values['learning_rate']:.2e}  {values['target_tokens_per_second']:,.0f} target tokens/s  "
+            f"lr {values['learning_rate']:.2e}  {values['target_tokens_per_second']:,.0f} {self._unit}/s  "
             f"{clock(left)} left"
         )
         if self._live:

@@ -3,7 +3,7 @@
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from types import FrameType
@@ -62,6 +62,7 @@ class Surroundings:
     batches: the batches from a given step on.
     step: the compiled update.
     evaluate: sums over the dev set, or None without one.
+    describe: more figures of the dev set, from its mean NLL.
     translate: BLEU (0 to 100) of a model's greedy translations of the dev set.
     keep_best: told of a model that is the best so far.
     """
@@ -72,6 +73,7 @@ class Surroundings:
     checkpoints: Checkpoints
     log: Log
     evaluate: Callable[[eqx.Module], LossSums] | None = None
+    describe: Callable[[float], Mapping[str, float]] = field(default=lambda nll: {})
     translate: Callable[[eqx.Module], float] | None = None
     keep_best: Callable[[eqx.Module], None] = field(default=lambda model: None)
 
@@ -151,6 +153,7 @@ def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSe
     values: dict[str, float] = {}
     if around.evaluate and _due(step, settings.evaluate_every, settings.steps):
         values |= _means(jax.device_get(around.evaluate(state.model)))
+        values |= around.describe(values["nll"])
     if around.translate and _due(step, settings.bleu_every, settings.steps):
         values["bleu"] = around.translate(state.model)
     judged = values.get(settings.best_by)

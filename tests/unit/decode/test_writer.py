@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plainformer.decode import SamplingSettings, Writer
-from plainformer.errors import InputError
+from plainformer.errors import InputError, WorkError
 from plainformer.text import Tokenizer, train_bpe, train_character
 
 CHARACTERS = train_character(["abcdefg \n"])
@@ -74,6 +74,37 @@ def test_writing_ends_when_every_text_has_its_stop_string(toys: SimpleNamespace)
     assert all("a" not in text for texts in found for text in texts)
 
 
+def test_samples_come_one_after_the_other_and_live(toys: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens are characters, and some samples end by themselves: by eos, at `b` or where they are cut."""
+    vocab = CHARACTERS.vocab_size
+    model = toys.bigram(np.zeros((vocab, vocab)))
+    writer = Writer(model, CHARACTERS, SamplingSettings(max_tokens=9, seed=3))
+    for rows in (64, 4):  # together, or four and three
+        monkeypatch.setattr("plainformer.decode.writer.MOST_ROWS", rows)
+        pieces = list(writer.stream_samples("a", samples=7, stop=["bc", "d"]))
+        order = [piece.sample for piece in pieces]
+        assert order == sorted(order)
+        parts = [[piece for piece in pieces if piece.sample == sample] for sample in range(7)]
+        assert len(parts[0]) > 1  # as it is written
+        assert [["".join(piece.text for piece in part) for part in parts]] == writer.generate(
+            ["a"], samples=7, stop=["bc", "d"]
+        )
+        ends = {(part[-1].finished, sum(piece.tokens for piece in part)) for part in parts}
+        assert all(piece.finished is None for part in parts for piece in part[:-1])
+        assert (False, 9) in ends
+        assert {tokens for finished, tokens in ends if not finished} == {9}
+        assert len(ends) > 2
+
+
+def test_a_stop_string_at_the_last_token_is_an_end(toys: SimpleNamespace) -> None:
+    *_, last = scripted(toys, "abcd").stream_samples("a", stop=["d"], max_tokens=4)
+    assert (last.text, last.finished) == ("", True)
+    *_, last = scripted(toys, "abcd").stream_samples("a", max_tokens=4)
+    assert last.finished is False
+    *_, last = scripted(toys, "abcd").stream_samples("a", max_tokens=5)
+    assert last.finished is True  # by the token that ends a text
+
+
 def test_many_rows_are_written_in_parts_and_come_back_in_order(toys: SimpleNamespace) -> None:
     """Row 5 + i of the table leads to token 5 + i + 1: the text says which prompt it belongs to."""
     letters = "abcdefg"
@@ -114,6 +145,14 @@ def test_a_score_known_by_hand(toys: SimpleNamespace) -> None:
     assert long.bits_per_byte == pytest.approx(math.log2(vocab))
 
 
+def test_a_perplexity_beyond_all_numbers_is_infinite(toys: SimpleNamespace) -> None:
+    table = np.zeros((CHARACTERS.vocab_size,) * 2)
+    table[:, CHARACTERS.encode("a")] = 1e4
+    (score,) = Writer(toys.bigram(table), CHARACTERS).score(["ab"])
+    assert score.logprob == pytest.approx(-1e4)
+    assert score.perplexity == math.inf
+
+
 def test_bytes_are_those_of_the_scored_tokens(toys: SimpleNamespace) -> None:
     """A first token is a word with its space, a space, a letter of two bytes, or one byte of a letter."""
     writer = Writer(toys.bigram(np.zeros((MERGED.vocab_size,) * 2)), MERGED)
@@ -148,6 +187,8 @@ def test_what_cannot_be_written_from_is_refused(toys: SimpleNamespace) -> None:
         writer.generate("abc")
     with pytest.raises(InputError, match="0 samples"):
         writer.generate(["a"], samples=0)
+    with pytest.raises(InputError, match="0 samples"):
+        next(writer.stream_samples("a", samples=0))
     with pytest.raises(InputError, match="prompt 1: the prompt is empty"):
         next(writer.stream(""))
 
@@ -174,3 +215,12 @@ def test_what_cannot_be_scored_is_refused(toys: SimpleNamespace) -> None:
         writer.score([""])
     with pytest.raises(InputError, match="text 1: the model's vocabulary does not have 'x'"):
         writer.score(["axb"])
+    for wrong in ("", "a", "axb"):
+        with pytest.raises(InputError, match=r"^file:7: the "):
+            writer.score(["ab", wrong], where=["file:5", "file:7"])
+
+
+def test_a_model_without_finite_outputs_is_a_failure(toys: SimpleNamespace) -> None:
+    writer = Writer(toys.bigram(np.full((CHARACTERS.vocab_size,) * 2, np.nan)), CHARACTERS)
+    with pytest.raises(WorkError, match="here: the model's log-probabilities are not finite"):
+        writer.score(["ab"], where=["here"])

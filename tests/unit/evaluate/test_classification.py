@@ -6,7 +6,7 @@ import pytest
 
 from plainformer.errors import InputError
 from plainformer.evaluate import LabelScores, score_labels
-from plainformer.evaluate.report import Report, Result
+from plainformer.evaluate.report import Report, Result, as_json
 
 #          a given a 3, b 1      b given b 2, a 1, c 1     c given a 2      d is given once, and no text has it
 RIGHT = ["a", "a", "a", "a", "b", "b", "b", "b", "c", "c", "b"]
@@ -73,7 +73,7 @@ def test_the_scores_are_a_result_of_a_report() -> None:
     scores = score_labels(RIGHT, GIVEN)
     assert isinstance(scores, Result)
     report = Report(model="m", data="d", pairs=11, scores=scores)
-    found = json.loads(report.as_json())["scores"]
+    found = json.loads(as_json(report))["scores"]
     assert found["labels"][1] == {"label": "b", "precision": 2 / 3, "recall": 0.4, "f1": 0.5, "support": 5}
     assert (found["accuracy"], found["texts"]) == (5 / 11, 11)
     assert set(found["versions"]) == {"plainformer"}

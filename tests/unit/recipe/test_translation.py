@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from plainformer.errors import InputError, WorkError
 from plainformer.recipe import (
     Recipe,
+    TranslationRecipe,
     difference,
     dump_recipe,
     load_recipe,
@@ -118,7 +119,7 @@ lowercase = true
 
 
 def keys() -> list[str]:
-    return [key for key, _ in descriptions(Recipe)]
+    return [key for key, _ in descriptions(TranslationRecipe)]
 
 
 def refusal(text: str, *overrides: str) -> str:
@@ -144,9 +145,9 @@ def test_a_dumped_recipe_loads_equal(text: str, comments: bool) -> None:
 
 
 def test_the_other_recipe_changes_every_key_that_can_be_changed_with_the_others() -> None:
-    # What keeps the round trip above from passing because a key was forgotten. Cosine cannot have noam's factor.
+    # What keeps the round trip above from passing because a key was forgotten. Cosine has no noam's factor.
     changed = {line.partition(":")[0] for line in difference(parse_recipe(SMALL), parse_recipe(OTHER))}
-    assert changed == set(keys()) - {"schedule.factor"}
+    assert changed == set(keys()) - {"schedule.factor", "task"}
 
 
 def test_a_dumped_recipe_holds_every_key_that_is_set() -> None:
@@ -158,7 +159,7 @@ def test_a_dumped_recipe_holds_every_key_that_is_set() -> None:
 
 
 def test_every_key_is_described_in_the_commented_dump() -> None:
-    assert [key for key, description in descriptions(Recipe) if not description.endswith(".")] == []
+    assert [key for key, description in descriptions(TranslationRecipe) if not description.endswith(".")] == []
     dumped = dump_recipe(parse_recipe(OTHER), comments=True)
     assert "# Decay of the two moments.\nbetas = [0.8, 0.95]\n" in dumped
 
@@ -256,6 +257,7 @@ def test_a_bad_key_or_value_is_one_line_with_its_place(extra: str, said: str) ->
         (["model.heads=7"], "--set model.heads=7: model.heads: d_model 512 is not divisible by 7 heads"),
         (["model.preset=tiny", "model.heads=3"], "d_model 128 is not divisible by 3 heads"),
         (["model.preset=tini"], "there is no preset 'tini'; did you mean tiny"),
+        (["model.preset=gpt2"], "gpt2 is another kind of model; the presets for this task are paper-base"),
         (["data.embedded=phrasebook"], "both a folder and an embedded corpus"),
         (["data.folder="], "data.folder: no data is named"),
         (["data.columns=[2, 2]"], "source and target are the same column"),
@@ -344,7 +346,7 @@ def test_resuming_may_change_the_free_keys_only() -> None:
     free = ["name=x", "train.steps=90", "train.log_every=7", "train.save_every=9", "train.keep_last=2"]
     assert resume_conflicts(old, parse_recipe(SMALL, free)) == []
     assert resume_conflicts(old, parse_recipe(SMALL, [*free, "train.seed=2"])) == ["train.seed: 1 -> 2"]
-    assert set(keys()) >= Recipe.FREE_ON_RESUME
+    assert set(keys()) >= TranslationRecipe.FREE_ON_RESUME
 
 
 @pytest.mark.parametrize("schedule", ["cosine", "linear"])
@@ -355,9 +357,9 @@ def test_steps_are_not_free_where_the_rate_depends_on_them(schedule: str) -> Non
 
 
 def test_the_model_is_the_preset_changed_by_the_keys_given() -> None:
-    shape = parse_recipe(SMALL, ["model.preset=tiny", "model.d_ff=300"]).model.config(source_vocab=11, target_vocab=11)
+    shape = parse_recipe(SMALL, ["model.preset=tiny", "model.d_ff=300"]).model.make(source_vocab=11, target_vocab=11)
     assert (shape.d_model, shape.d_ff, shape.source_vocab) == (128, 300, 11)
-    paper = parse_recipe(SMALL).model.config(source_vocab=11, target_vocab=11)
+    paper = parse_recipe(SMALL).model.make(source_vocab=11, target_vocab=11)
     assert (paper.d_model, paper.d_ff, paper.heads) == (512, 2048, 8)
 
 

@@ -1,0 +1,127 @@
+"""Text that comes in, from arguments, a file or standard input: UTF-8, or an error that names the place."""
+
+import re
+import select
+import sys
+from collections.abc import Iterator, Sequence
+from io import BufferedIOBase
+from pathlib import Path
+from typing import NamedTuple
+
+import typer
+
+from plainformer.errors import InputError
+
+READ = 1 << 16  # bytes taken from a stream at once
+UTF8 = "give UTF-8 text"
+
+Lines = tuple[list[str], list[str]]
+"""The place of each line, and the lines."""
+
+
+class Given(NamedTuple):
+    """A text, and where it is from: an argument, which has no lines to speak of, or a file or stdin, which have."""
+
+    text: str
+    name: str
+    has_lines: bool
+
+    def place(self, at: int) -> str:
+        """Where the character `at` stands, for an error."""
+        return f"{self.name}:{self.text.count(chr(10), 0, at) + 1}" if self.has_lines else self.name
+
+
+def check_source(argument: object, file: Path | None, what: str, *, fix: str) -> None:
+    """Refuse two sources at once, and a file that is not there.
+
+    Raises:
+        InputError: naming `what` the argument is, or the file and the `fix`.
+    """
+    if argument is not None and argument != [] and file:
+        raise InputError(f"{what} and --file are both given", fix="give one of them")
+    if file is not None and (not file.exists() or file.is_dir()):
+        raise InputError("there is no such file", where=str(file), fix=fix)
+
+
+def one_text(argument: str | None, file: Path | None, what: str) -> Given:
+    """One text: the argument as it stands, or else all of the file (plain or `.gz`) or of standard input.
+
+    What is read has `\\n` for every kind of line end, and one newline at its end, which an editor or `echo` puts there,
+    is taken off.
+
+    Raises:
+        InputError: it cannot be read, or is no UTF-8 text, with its line.
+    """
+    if argument is not None:
+        check_argument(argument, what)
+        return Given(argument, what, has_lines=False)
+    if file is not None:
+        from plainformer.data.formats import opened
+
+        with opened(file) as stream:
+            return _whole(stream.read(), str(file))
+    if sys.stdin.isatty():
+        typer.echo(f"reading the {what} from the terminal; Ctrl-D on a line of its own ends it", err=True)
+    return _whole(sys.stdin.buffer.read(), "stdin")
+
+
+def check_argument(text: str, where: str) -> None:
+    """Raises InputError for an argument that was not UTF-8: Python then stands surrogates for its bytes."""
+    if wrong := re.search(r"[\ud800-\udfff\0]", text):
+        what = "a NUL" if wrong.group() == "\0" else "not UTF-8"
+        raise InputError(f"character {wrong.start() + 1} is {what}", where=where, fix=UTF8)
+
+
+def arguments(texts: Sequence[str]) -> Lines:
+    """Arguments as lines. Raises InputError as `check_argument`."""
+    where = [f"argument {number}" for number in range(1, len(texts) + 1)]
+    for text, place in zip(texts, where, strict=True):
+        check_argument(text, place)
+    return where, list(texts)
+
+
+def ready_lines(stream: BufferedIOBase, name: str, most: int) -> Iterator[Lines]:
+    """Chunks of lines with their places: all lines that have arrived, at most `most`, never waiting with one in hand.
+
+    Raises:
+        InputError: a line is not UTF-8 text.
+    """
+    waiting: list[bytes] = []
+    rest, done, ended = b"", 0, False
+    while waiting or not ended:
+        while not ended and len(waiting) < most and (not waiting or _has_more(stream)):
+            data = stream.read1(READ)
+            ended = not data
+            *whole, rest = (rest + data).split(b"\n")
+            waiting += [*whole, *([rest] * bool(ended and rest))]
+        chunk, waiting = waiting[:most], waiting[most:]
+        numbers = range(done + 1, done + 1 + len(chunk))
+        done += len(chunk)
+        if chunk:
+            lines = [_line(line.removesuffix(b"\r"), name, number) for line, number in zip(chunk, numbers, strict=True)]
+            yield [f"{name}:{number}" for number in numbers], lines
+
+
+def _has_more(stream: BufferedIOBase) -> bool:
+    try:
+        return bool(select.select([stream], [], [], 0)[0])
+    except (OSError, ValueError):
+        return False
+
+
+def _whole(data: bytes, name: str) -> Given:
+    lines = [_line(line, name, number) for number, line in enumerate(data.split(b"\n"), 1)]
+    text = "\n".join(lines).replace("\r\n", "\n").replace("\r", "\n")
+    return Given(text.removesuffix("\n"), name, has_lines=True)
+
+
+def _line(line: bytes, name: str, number: int) -> str:
+    """The text of a line; the first loses a byte order mark."""
+    where = f"{name}:{number}"
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"byte {error.start + 1} of the line is not UTF-8", where=where, fix=UTF8) from error
+    if "\0" in text:
+        raise InputError("the line has a NUL: this is not text", where=where, fix=UTF8)
+    return text.removeprefix("\ufeff") if number == 1 else text

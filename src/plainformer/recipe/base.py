@@ -1,0 +1,51 @@
+"""What the recipes of all tasks have in common."""
+
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from plainformer.recipe.sections import OptimizerOptions, ScheduleOptions, Section
+from plainformer.validation import broken
+
+
+class Recipe(Section):
+    """Everything that decides a training run, as one typed object. A task's own recipe adds its tables.
+
+    `task` says which it is; `data`, `tokenizer`, `model`, `loss` and `train`, a `TrainOptions`, are the task's.
+    """
+
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = frozenset(
+        {"name", "description", "train.steps", "train.patience", "train.save_every"}
+        | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh"}
+    )
+    """Keys that a resumed run may change: none has a part in the updates up to a given step. (That the text is the
+    same, wherever it is, its fingerprint says.)"""
+
+    name: str = Field(default="", description="What to call the run; the file's name if not given.")
+    description: str = Field(default="", description="What it is for.")
+    task: Any
+    data: Any
+    tokenizer: Any
+    model: Any
+    loss: Any
+    optimizer: OptimizerOptions = OptimizerOptions()
+    schedule: ScheduleOptions = ScheduleOptions()
+    train: Any
+
+    @model_validator(mode="after")
+    def _check(self) -> "Recipe":
+        if self.schedule.name in ("cosine", "linear") and self.schedule.warmup >= self.train.steps:
+            what = f"a warmup of {self.schedule.warmup} leaves none of {self.train.steps} steps to {self.schedule.name}"
+            broken("schedule.warmup", what, "lower schedule.warmup or raise train.steps")
+        return self
+
+    def anchored(self) -> "Recipe":
+        """The recipe as a run keeps it: its data is found from any working directory."""
+        raise NotImplementedError
+
+    def free_with(self, other: "Recipe") -> frozenset[str]:
+        """The keys in which a resumed run may differ from `other`, the one that it resumes."""
+        if {self.schedule.name, other.schedule.name} & {"cosine", "linear"}:
+            # These end at the last step, so another last step is another rate at every step before it.
+            return self.FREE_ON_RESUME - {"train.steps"}
+        return self.FREE_ON_RESUME

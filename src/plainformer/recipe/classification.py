@@ -1,0 +1,93 @@
+"""The recipe of a classifier: labelled texts, one vocabulary, an encoder, new or one that was trained with masks."""
+
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from plainformer.models.config import EncoderConfig
+from plainformer.recipe.base import Recipe
+from plainformer.recipe.sections import PlainLossOptions, Section, StackOptions, TrainOptions
+from plainformer.recipe.text import VocabularyOptions, absolute
+from plainformer.validation import broken
+
+
+class LabelledOptions(Section):
+    """[data]: where the labelled texts are and how they become batches."""
+
+    folder: str = Field(min_length=1, description="Folder of the data.")
+    train: str = Field(default="train", min_length=1, description="Training set: a file, or its stem.")
+    dev: str = Field(default="val", min_length=1, description="Development set, which picks the best checkpoint.")
+    test: str | None = Field(default=None, min_length=1, description="Test set, scored once at the end.")
+    max_tokens: int = Field(default=128, ge=1, description="Drop a longer text.")
+    batch_tokens: int = Field(default=4096, ge=1, description="Rows x padded length of a batch.")
+    buckets: int = Field(default=4, ge=1, description="At most this many batch shapes; each is compiled once.")
+
+    @property
+    def path(self) -> Path:
+        """The data folder, absolute."""
+        return Path(absolute(self.folder))
+
+    @model_validator(mode="after")
+    def _check(self) -> "LabelledOptions":
+        if self.batch_tokens < self.max_tokens:
+            what = f"a batch of {self.batch_tokens} tokens cannot hold max_tokens = {self.max_tokens}"
+            broken("batch_tokens", what, "raise batch_tokens or lower max_tokens")
+        return self
+
+
+class ClassifierOptions(StackOptions):
+    """[model]: the encoder and what it starts from. Without a preset, the smaller BERT is what is changed."""
+
+    CONFIG: ClassVar[type[Any]] = EncoderConfig
+
+    start: str | None = Field(
+        default=None, min_length=1, description="A masked language model, whose encoder and vocabulary are taken over."
+    )
+
+    def make(self, **values: Any) -> Any:
+        given = self.model_copy(update={"start": None})
+        return super(ClassifierOptions, given).make(**values)
+
+    @model_validator(mode="after")
+    def _check_start(self) -> "ClassifierOptions":
+        mine = self.model_dump(exclude={"start", "dropout"}, exclude_none=True)
+        if self.start and mine:
+            key = next(iter(mine))
+            broken(key, "the shape is that of the model it starts from", f"leave out {key}, or start")
+        return self
+
+
+class ClassificationRecipe(Recipe):
+    """A whole run: `ClassificationRecipe(task="classification", data=..., train=...)`, or `load_recipe(path)`."""
+
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {
+        "data.folder",
+        "data.test",
+        "tokenizer.file",
+        "model.start",
+    }
+
+    task: Literal["classification"] = Field(description="What the model is to learn.")
+    data: LabelledOptions
+    tokenizer: VocabularyOptions = VocabularyOptions()
+    model: ClassifierOptions = ClassifierOptions()
+    loss: PlainLossOptions = PlainLossOptions()
+    train: TrainOptions
+
+    @model_validator(mode="after")
+    def _check_context(self) -> "ClassificationRecipe":
+        if self.model.start is None and (context := self.model.trial().context) < self.data.max_tokens:
+            what = f"a context of {context} cannot hold data.max_tokens = {self.data.max_tokens}"
+            broken("model.context", what, "raise model.context or lower data.max_tokens")
+        return self
+
+    def anchored(self) -> "ClassificationRecipe":
+        start = {"start": absolute(self.model.start)} if self.model.start else {}
+        return self.model_copy(
+            update={
+                "data": self.data.model_copy(update={"folder": str(self.data.path)}),
+                "tokenizer": self.tokenizer.anchored(),
+                "model": self.model.model_copy(update=start),
+            }
+        )

@@ -1,0 +1,124 @@
+"""Recipes as files: read with errors that give the line, written back whole, compared."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from plainformer import atomic, toml
+from plainformer.errors import InputError, WorkError
+from plainformer.recipe.base import Recipe
+from plainformer.recipe.classification import ClassificationRecipe
+from plainformer.recipe.language import LanguageRecipe
+from plainformer.recipe.masked import MaskedRecipe
+from plainformer.recipe.translation import TranslationRecipe
+from plainformer.validation import descriptions, first_error, show
+
+TASKS: dict[str, type[Recipe]] = {
+    "translation": TranslationRecipe,
+    "language-model": LanguageRecipe,
+    "masked-language-model": MaskedRecipe,
+    "classification": ClassificationRecipe,
+}
+"""By the `task` of a recipe. A recipe that names none is a translator's."""
+
+
+def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe in a TOML file, changed by `section.key=value` overrides.
+
+    Raises:
+        InputError: the file is missing, is not TOML, or does not make a recipe; the message gives file, line and key.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError as missing:
+        raise InputError("there is no such recipe", where=str(path), fix=_recipes_beside(path)) from missing
+    except (OSError, UnicodeDecodeError) as failure:
+        reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
+        raise InputError(f"the recipe cannot be read ({reason})", where=str(path), fix="give a TOML file") from failure
+    return parse_recipe(text, overrides, where=str(path), name=path.stem)
+
+
+def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "recipe", name: str = "") -> Recipe:
+    """The recipe in TOML `text`; `where` and `name` are its file's, for errors and for a recipe without a name.
+
+    Raises:
+        InputError: the text is not TOML, or does not make a recipe.
+    """
+    document = toml.parse(text, where=where)
+    document.setdefault("name", name)
+    changed = {toml.assign(document, override): override for override in overrides}
+    kind = _kind_of(document.get("task", "translation"), text, where)
+    try:
+        return kind.model_validate(document)
+    except ValidationError as failure:
+        key, what, fix = first_error(failure, kind)
+    line = toml.find_line(text, key)
+    # The override that set the key, or, where the file has no line for it, one that set something below it.
+    blamed = [part for part in changed if f"{key}.".startswith(f"{part}.") or (not line and part.startswith(f"{key}."))]
+    place = f"--set {changed[blamed[0]]}" if blamed else f"{where}:{line}" if line else where
+    raise InputError(what, where=place, fix=fix)
+
+
+def _kind_of(task: Any, text: str, where: str) -> type[Recipe]:
+    if kind := TASKS.get(str(task)):
+        return kind
+    near = get_close_matches(str(task), TASKS, n=1)
+    fix = f"did you mean {near[0]}" if near else f"the tasks are {', '.join(TASKS)}"
+    line = toml.find_line(text, "task")
+    raise InputError(f"there is no task {show(task)}", where=f"{where}:{line}" if line else where, fix=fix)
+
+
+def dump_recipe(recipe: Recipe, *, comments: bool = False) -> str:
+    """The recipe as TOML with every key, defaults included, that `parse_recipe` reads back equal.
+
+    Args:
+        recipe: any recipe.
+        comments: write each key's description above it.
+    """
+    return toml.dumps(recipe.model_dump(), dict(descriptions(type(recipe))) if comments else None)
+
+
+def save_recipe(recipe: Recipe, path: Path) -> None:
+    """Write `dump_recipe` to a file, whole or not at all.
+
+    Raises:
+        WorkError: the file could not be written.
+    """
+    try:
+        atomic.write_text(path, dump_recipe(recipe))
+    except OSError as failure:
+        raise WorkError(f"the recipe could not be written ({failure.strerror})", where=str(path)) from failure
+
+
+def difference(old: Recipe, new: Recipe) -> list[str]:
+    """What changed, as "optimizer.eps: 1e-09 -> 1e-08", one line a key."""
+    if old.task != new.task:
+        return [f"task: {show(old.task)} -> {show(new.task)}"]
+    before, after = dict(_values(old.model_dump())), dict(_values(new.model_dump()))
+    return [f"{key}: {show(before[key])} -> {show(after[key])}" for key in before if before[key] != after[key]]
+
+
+def resume_conflicts(old: Recipe, new: Recipe) -> list[str]:
+    """The part of `difference` that a resumed run may not change: all but what is free."""
+    free = new.free_with(old)
+    return [line for line in difference(old, new) if line.partition(":")[0] not in free]
+
+
+def _values(document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in document.items():
+        if isinstance(value, Mapping):
+            yield from _values(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
+
+
+def _recipes_beside(path: Path) -> str:
+    """What to do about a recipe that is not there."""
+    beside = sorted(entry.name for entry in path.parent.glob("*.toml"))
+    if near := get_close_matches(path.name, beside, n=1) or get_close_matches(f"{path.name}.toml", beside, n=1):
+        return f"did you mean {path.parent / near[0]}"
+    return f"the recipes in {path.parent} are {', '.join(beside)}" if beside else f"{path.parent} has no recipes"

@@ -1,0 +1,53 @@
+"""The recipe of a language model: running text, one vocabulary, a causal decoder, sampling."""
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from plainformer.models.config import LanguageModelConfig
+from plainformer.recipe.base import Recipe
+from plainformer.recipe.sections import PlainLossOptions, Section, StackOptions, TrainOptions
+from plainformer.recipe.text import TextOptions, VocabularyOptions
+
+
+class LanguageModelOptions(StackOptions):
+    """[model]: the decoder. Without a preset, the smallest GPT-2 is what is changed."""
+
+    CONFIG: ClassVar[type[Any]] = LanguageModelConfig
+
+
+class GenerateOptions(Section):
+    """[generate]: how the model writes, unless it is told otherwise."""
+
+    max_tokens: int = Field(default=200, ge=1, description="The most tokens written.")
+    temperature: float = Field(default=1.0, ge=0.0, description="Divides the logits; 0 = the most probable token.")
+    top_k: int = Field(default=0, ge=0, description="Only the so many most probable tokens; 0 = all.")
+    top_p: float = Field(
+        default=1.0, gt=0.0, le=1.0, description="Only the most probable that have this share; 1 = all."
+    )
+    min_p: float = Field(default=0.0, ge=0.0, le=1.0, description="Only tokens so probable beside the best; 0 = all.")
+    repetition_penalty: float = Field(
+        default=1.0, gt=0.0, description="Makes tokens already there less likely; 1 = off."
+    )
+    seed: int = Field(default=0, ge=0, lt=2**32, description="Of the choices.")
+
+
+class LanguageRecipe(Recipe):
+    """A whole run: `LanguageRecipe(task="language-model", data=..., train=...)`, or `load_recipe(path)`."""
+
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = (
+        Recipe.FREE_ON_RESUME
+        | {"data.text", "data.test", "tokenizer.file"}
+        | {f"generate.{key}" for key in GenerateOptions.model_fields}
+    )
+
+    task: Literal["language-model"] = Field(description="What the model is to learn.")
+    data: TextOptions
+    tokenizer: VocabularyOptions = VocabularyOptions()
+    model: LanguageModelOptions = LanguageModelOptions()
+    loss: PlainLossOptions = PlainLossOptions()
+    train: TrainOptions
+    generate: GenerateOptions = GenerateOptions()
+
+    def anchored(self) -> "LanguageRecipe":
+        return self.model_copy(update={"data": self.data.anchored(), "tokenizer": self.tokenizer.anchored()})

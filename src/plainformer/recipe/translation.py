@@ -1,0 +1,165 @@
+"""The recipe of a translator: sentence pairs, two languages, an encoder-decoder, beam search, BLEU."""
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from plainformer.evaluate.bleu import BleuTokenizer
+from plainformer.models.config import TransformerConfig
+from plainformer.recipe.base import Recipe
+from plainformer.recipe.sections import FromList, LossOptions, Section, ShapeOptions, TrainOptions
+from plainformer.validation import broken
+
+
+class PairOptions(Section):
+    """[data]: where the sentence pairs are and how they become batches."""
+
+    source: str = Field(default="en", min_length=1, description="Source language; the extension of its files.")
+    target: str = Field(default="de", min_length=1, description="Target language; the extension of its files.")
+    folder: str | None = Field(default=None, min_length=1, description="Folder of the data.")
+    embedded: str | None = Field(default=None, min_length=1, description="A built-in corpus instead of a folder.")
+    train: str = Field(default="train", min_length=1, description="Training set: a file, or the stem of one or two.")
+    dev: str = Field(default="val", min_length=1, description="Development set, which picks the best checkpoint.")
+    test: str | None = Field(default=None, min_length=1, description="Test set, scored once at the end.")
+    columns: Annotated[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], FromList] = Field(
+        default=(0, 1), description="Columns of source and target in a file of columns, from 0."
+    )
+    max_tokens: int = Field(default=128, ge=1, description="Drop a pair with a longer side; bos and eos not counted.")
+    max_ratio: float | None = Field(default=None, ge=1.0, description="Drop a pair if a side is so many times longer.")
+    drop_duplicates: bool = Field(default=False, description="Drop a pair that was seen before.")
+    batch_tokens: int = Field(default=4096, ge=2, description="Rows x padded length of the larger side.")
+    buckets: int = Field(default=6, ge=1, description="At most this many batch shapes; each is compiled once.")
+
+    @property
+    def path(self) -> Path | None:
+        """The data folder, absolute; None for an embedded corpus."""
+        return Path(os.path.abspath(Path(self.folder).expanduser())) if self.folder else None
+
+    @model_validator(mode="after")
+    def _check(self) -> "PairOptions":
+        if self.folder and self.embedded:
+            broken("embedded", "both a folder and an embedded corpus are given", "keep one of them")
+        if not self.folder and not self.embedded:
+            broken("folder", "no data is named", 'give data.folder = "..." or data.embedded = "phrasebook"')
+        if self.columns[0] == self.columns[1]:
+            broken("columns", "source and target are the same column", "give two different columns")
+        if self.batch_tokens <= self.max_tokens:
+            what = f"a batch of {self.batch_tokens} tokens cannot hold max_tokens = {self.max_tokens} and an eos"
+            broken("batch_tokens", what, "raise batch_tokens or lower max_tokens")
+        return self
+
+
+class TokenizerOptions(Section):
+    """[tokenizer]: how text becomes ids (§5.1: byte-pair encoding, one vocabulary for both languages)."""
+
+    kind: Literal["bpe", "character", "word"] = Field(default="bpe", description="What a token is.")
+    vocab_size: int = Field(default=10_000, ge=8, description="Tokens at most, special ones included.")
+    joint: bool = Field(default=True, description="One vocabulary for both languages.")
+    byte_fallback: bool = Field(default=True, description="An unseen character becomes its UTF-8 bytes instead of unk.")
+    min_frequency: int = Field(default=2, ge=1, description="A token must be seen this often in the training set.")
+
+
+class TransformerOptions(ShapeOptions):
+    """[model]: the encoder-decoder. Without a preset, the paper's base model is what is changed."""
+
+    CONFIG: ClassVar[type[Any]] = TransformerConfig
+
+    encoder_layers: int | None = Field(default=None, ge=1, description="Layers of the encoder.")
+    decoder_layers: int | None = Field(default=None, ge=1, description="Layers of the decoder.")
+    position: Literal["sinusoidal", "learned"] | None = Field(default=None, description="Position encoding (§3.5).")
+    max_len: int | None = Field(default=None, ge=1, description="Positions a learned table has.")
+    tie: Literal["three-way", "source-target", "target-output", "none"] | None = Field(
+        default=None, description="Which embedding tables are one (§3.4: three-way)."
+    )
+
+
+class TranslationTrainOptions(TrainOptions):
+    """[train]: how long, how often to look, what to keep."""
+
+    bleu_every: int = Field(
+        default=0, ge=0, description="Steps between translations of the development set; 0 = never."
+    )
+    bleu_sentences: int = Field(default=0, ge=0, description="Translate only the first so many of them; 0 = all.")
+    best_by: Literal["nll", "bleu"] = Field(default="nll", description="What makes a checkpoint the best.")
+
+    @model_validator(mode="after")
+    def _check(self) -> "TranslationTrainOptions":
+        if self.best_by == "bleu" and not self.bleu_every:
+            broken("best_by", "the best by BLEU is asked for, and BLEU is never measured", "give train.bleu_every")
+        return self
+
+
+class DecodeOptions(Section):
+    """[decode]: how the model is searched for a translation (§6.1)."""
+
+    beam_size: int = Field(default=4, ge=1, description="Hypotheses kept; 1 = greedy.")
+    length_penalty: Literal["gnmt", "average", "none"] = Field(
+        default="gnmt", description="((5+len)/6)^alpha, len^alpha, 1."
+    )
+    alpha: float = Field(default=0.6, ge=0.0, description="Exponent of the length penalty.")
+    max_ratio: float = Field(
+        default=1.0, ge=0.0, description="Longest output: max_ratio x source length + max_margin tokens."
+    )
+    max_margin: int = Field(default=50, ge=0, description="See max_ratio.")
+    n_best: int = Field(default=1, ge=1, description="Translations given for a sentence.")
+    no_repeat_ngram: int = Field(default=0, ge=0, description="Forbid repeating an n-gram of this length; 0 = off.")
+    repetition_penalty: float = Field(
+        default=1.0, gt=0.0, description="Makes tokens already written less likely; 1 = off."
+    )
+
+    @model_validator(mode="after")
+    def _check(self) -> "DecodeOptions":
+        if self.n_best > self.beam_size:
+            what = f"a beam of {self.beam_size} cannot give the {self.n_best} best"
+            broken("n_best", what, "raise beam_size or lower n_best")
+        if self.max_ratio == 0.0 and self.max_margin == 0:
+            broken("max_ratio", "no output may have any token", "give max_ratio or max_margin")
+        return self
+
+
+class EvaluateOptions(Section):
+    """[evaluate]: how sacreBLEU scores."""
+
+    tokenize: BleuTokenizer = Field(default="13a", description="sacreBLEU's tokenizer.")
+    lowercase: bool = Field(default=False, description="Ignore case.")
+
+
+class TranslationRecipe(Recipe):
+    """A whole run. Python and TOML give the same object: `TranslationRecipe(data=..., train=...)`, `load_recipe`."""
+
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {"data.folder", "data.test"}
+
+    task: Literal["translation"] = Field(default="translation", description="What the model is to learn.")
+    data: PairOptions
+    tokenizer: TokenizerOptions = TokenizerOptions()
+    model: TransformerOptions = TransformerOptions()
+    loss: LossOptions = LossOptions()
+    train: TranslationTrainOptions
+    decode: DecodeOptions = DecodeOptions()
+    evaluate: EvaluateOptions = EvaluateOptions()
+
+    @model_validator(mode="after")
+    def _check_translation(self) -> "TranslationRecipe":
+        if not self.tokenizer.joint and self.model.tie not in ("target-output", "none"):
+            # Two vocabularies of one size would pass every later check and share ids that mean different tokens.
+            tie = self.model.tie or "three-way"
+            what = f"two vocabularies (tokenizer.joint = false) cannot share one table (model.tie = {tie!r})"
+            broken("model.tie", what, 'use model.tie = "target-output" or "none", or a joint tokenizer')
+        shape = self.model.trial()
+        if shape.position == "learned" and shape.max_len <= self.data.max_tokens:
+            what = f"{shape.max_len} learned positions cannot hold data.max_tokens = {self.data.max_tokens} and an eos"
+            broken("model.max_len", what, "raise model.max_len or lower data.max_tokens")
+        return self
+
+    def anchored(self) -> "TranslationRecipe":
+        folder = str(self.data.path) if self.data.path else None
+        return self.model_copy(update={"data": self.data.model_copy(update={"folder": folder})})
+
+    def free_with(self, other: Recipe) -> frozenset[str]:
+        free = super().free_with(other)
+        if self.train.bleu_every or (isinstance(other, TranslationRecipe) and other.train.bleu_every):
+            return free
+        sections = {"decode": DecodeOptions, "evaluate": EvaluateOptions}
+        return free | {f"{name}.{key}" for name, section in sections.items() for key in section.model_fields}

@@ -1,0 +1,130 @@
+"""The task of a classifier: labelled texts to a vocabulary, batches and an objective, with a new encoder or an old."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from plainformer.data.labelled import (
+    CleanedLabelled,
+    Labelled,
+    check_labels,
+    clean_labelled,
+    label_names,
+    read_labelled,
+)
+from plainformer.data.labelled_loader import LabelledLoader
+from plainformer.decode.load import find_model, load_as
+from plainformer.decode.reader import Reader
+from plainformer.errors import InputError
+from plainformer.folder import Model, ModelFolder
+from plainformer.models.encoder import Classifier
+from plainformer.objective import ClassificationObjective
+from plainformer.recipe import ClassificationRecipe
+from plainformer.runs.task import Console, Tokenizers, Work
+from plainformer.runs.text import learn_tokenizer
+from plainformer.shapes import PRNGKeyArray
+
+
+class ClassificationTask:
+    """The labelled texts of a recipe, and the model that it starts from.
+
+    Raises:
+        InputError: a set is missing or broken, a label is unknown, or there is no such model.
+    """
+
+    def __init__(self, recipe: ClassificationRecipe) -> None:
+        self.recipe, data = recipe, recipe.data
+        self.train, self.dev = (read_labelled(data.path, name) for name in (data.train, data.dev))
+        self.test = read_labelled(data.path, data.test) if data.test else None
+        self.labels = label_names(self.train)
+        for held_out in (self.dev, self.test):
+            if held_out is not None:
+                check_labels(held_out, self.labels)
+        self.start = find_model(Path(recipe.model.start)) if recipe.model.start else None
+        self.reader = load_as(self.start, Reader) if self.start else None
+        if self.reader and self.reader.model.config.context < data.max_tokens:
+            raise InputError(
+                f"the model that it starts from reads {self.reader.model.config.context} tokens",
+                where="data.max_tokens",
+                fix="lower it to that",
+            )
+
+    def fingerprints(self) -> dict[str, str]:
+        of_start = {}
+        if self.start:
+            with (self.start / "model.safetensors").open("rb") as file:
+                of_start = {"start": hashlib.file_digest(file, "sha256").hexdigest()}
+        return {"train": self.train.fingerprint(), "dev": self.dev.fingerprint(), **of_start}
+
+    def learn_tokenizers(self, console: Console) -> Tokenizers:
+        if self.reader:
+            tokenizer, kind = self.reader.tokenizer, "that of the model it starts from"
+        else:
+            kind = self.recipe.tokenizer.kind
+            tokenizer = learn_tokenizer(self.recipe.tokenizer, self.train.texts)
+        console.say(f"tokenizer: {kind}, {tokenizer.vocab_size:,} tokens")
+        return Tokenizers(tokenizer, tokenizer)
+
+    def check_needs(self) -> None:
+        pass
+
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+        recipe = self.recipe
+        train_set = self._clean("train", self.train, tokenizers, console)
+        dev_set = self._clean("dev", self.dev, tokenizers, console)
+        loader = self._loader(train_set, tokenizers, multiple=devices * recipe.train.accumulate)
+        dev_loader = self._loader(dev_set, tokenizers, multiple=devices)
+        shapes = ", ".join(f"{bucket.rows}x{bucket.source}" for bucket in loader.buckets)
+        console.say(f"batches (texts x tokens): {shapes}; {loader.batches_per_epoch:,} an epoch")
+        return Work(
+            config=self._config(tokenizers),
+            objective=ClassificationObjective(recipe.loss.label_smoothing),
+            batches=loader.batches,
+            dev_batches=dev_loader.in_order,
+            content=lambda model: self._content(model, tokenizers),
+            initial=self._from_start if self.reader else None,
+            unit="texts",
+        )
+
+    def _config(self, tokenizers: Tokenizers) -> Any:
+        options = self.recipe.model
+        if self.reader:
+            given = {} if options.dropout is None else {"dropout": options.dropout}
+            return self.reader.model.config.with_labels(self.labels, **given)
+        return options.make(vocab=tokenizers.source.vocab_size).with_labels(self.labels)
+
+    def _from_start(self, config: Any, key: PRNGKeyArray) -> Classifier:
+        assert self.reader is not None
+        return Classifier.from_masked(self.reader.model, config.labels, dropout=config.dropout, key=key)
+
+    def _clean(self, name: str, part: Labelled, tokenizers: Tokenizers, console: Console) -> CleanedLabelled:
+        tokenizer = tokenizers.source
+        held_out = {"dev": self.dev} | ({"test": self.test} if self.test else {})
+        found = clean_labelled(
+            part,
+            ids=tokenizer.encode_batch(part.texts),
+            max_tokens=self.recipe.data.max_tokens,
+            unk_id=tokenizer.unk_id,
+            held_out=held_out if part is self.train else None,
+        )
+        for line in found.report.lines():
+            console.say(f"{name}: {line}")
+        return found
+
+    def _loader(self, part: CleanedLabelled, tokenizers: Tokenizers, *, multiple: int) -> LabelledLoader:
+        data = self.recipe.data
+        return LabelledLoader(
+            part.ids,
+            part.data.labels,
+            self.labels,
+            pad=tokenizers.source.pad_id,
+            batch_tokens=data.batch_tokens,
+            buckets=data.buckets,
+            seed=self.recipe.train.seed,
+            multiple=multiple,
+        )
+
+    def _content(self, model: Model, tokenizers: Tokenizers) -> ModelFolder:
+        recipe = self.recipe
+        about = {"name": recipe.name, "description": recipe.description, "data": recipe.data.train}
+        return ModelFolder(model, tokenizers.source, tokenizers.target, {}, about)

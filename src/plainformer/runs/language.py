@@ -1,0 +1,29 @@
+"""The task of a language model: running text to a vocabulary, blocks of tokens and an objective."""
+
+from plainformer.data.block import in_order
+from plainformer.objective import LanguageObjective
+from plainformer.recipe import LanguageRecipe
+from plainformer.runs.task import Console, Tokenizers, Work
+from plainformer.runs.text import TextTask, dev_rows, encode
+
+
+class LanguageTask(TextTask):
+    """Every token is predicted from those before it."""
+
+    recipe: LanguageRecipe
+
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+        recipe = self.recipe
+        config = recipe.model.make(vocab=tokenizers.source.vocab_size)
+        tokens = encode(self.text, tokenizers.source, console)
+        loader = self.blocks(tokens, config.context, devices, console)
+        dev, rows = self.dev_part(tokens, console), dev_rows(config.context, devices)
+        return Work(
+            config=config,
+            objective=LanguageObjective(recipe.loss.label_smoothing),
+            batches=loader.batches,
+            dev_batches=lambda: in_order(dev, context=config.context, rows=rows),
+            content=lambda model: self.content(model, tokenizers, recipe.generate.model_dump()),
+            describe=lambda nll: {"bits_per_byte": tokens.dev_counts.bits_per_byte(nll)},
+            unit="tokens",
+        )

@@ -1,0 +1,30 @@
+"""The task of a masked language model: running text to a vocabulary, blocks with hidden tokens and an objective."""
+
+from plainformer.data.masking import MaskedLoader, Masking, in_order
+from plainformer.objective import MaskedObjective
+from plainformer.recipe import MaskedRecipe
+from plainformer.runs.task import Console, Tokenizers, Work
+from plainformer.runs.text import TextTask, dev_rows, encode
+
+
+class MaskedTask(TextTask):
+    """Hidden tokens are predicted from all the others."""
+
+    recipe: MaskedRecipe
+    mask = "<mask>"
+
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+        recipe, seed = self.recipe, self.recipe.train.seed
+        config = recipe.model.make(vocab=tokenizers.source.vocab_size)
+        masking = Masking.of(tokenizers.source, share=recipe.mask.share, whole_words=recipe.mask.whole_words)
+        tokens = encode(self.text, tokenizers.source, console)
+        blocks = self.blocks(tokens, config.context, devices, console)
+        dev, rows = self.dev_part(tokens, console), dev_rows(config.context, devices)
+        return Work(
+            config=config,
+            objective=MaskedObjective(recipe.loss.label_smoothing),
+            batches=MaskedLoader(blocks, masking, seed=seed).batches,
+            dev_batches=lambda: in_order(dev, masking, context=config.context, rows=rows, seed=seed),
+            content=lambda model: self.content(model, tokenizers, {}),
+            unit="hidden tokens",
+        )

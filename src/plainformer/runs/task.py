@@ -1,0 +1,87 @@
+"""What a task brings to a training run: `runs.run` does the same for all of them."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from plainformer.folder import AnyConfig, Model, ModelFolder
+from plainformer.shapes import PRNGKeyArray
+from plainformer.text import Tokenizer
+from plainformer.train.step import Objective
+
+
+class Console(NamedTuple):
+    """Where a run says what it does.
+
+    say: a line that stays. progress: how much of something (its name, done, all) is done.
+    """
+
+    say: Callable[[str], None] = print
+    progress: Callable[[str, int, int], None] = lambda what, done, total: None
+
+
+@dataclass(frozen=True)
+class Tokenizers:
+    """Those of a run: source and target of a translator; with one vocabulary, one object twice."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    def save(self, folder: Path) -> None:
+        self.source.save(folder / "tokenizer.json")
+        if self.target is not self.source:
+            self.target.save(folder / "target_tokenizer.json")
+
+    @classmethod
+    def load(cls, folder: Path) -> "Tokenizers":
+        source, second = Tokenizer.load(folder / "tokenizer.json"), folder / "target_tokenizer.json"
+        return cls(source, Tokenizer.load(second) if second.exists() else source)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A task made ready for the loop.
+
+    Attributes:
+        config: of the model to be trained.
+        objective: what it learns.
+        batches: those of steps first to last.
+        dev_batches: those of the development set.
+        content: a trained model as the folder that is kept of it.
+        describe: more figures of the development set, from its mean NLL (nats a token).
+        bleu: BLEU of a model's translations of the development set, for the tasks that have it.
+        initial: the model to start from, where it is not a new one.
+        unit: what the throughput counts.
+    """
+
+    config: AnyConfig
+    objective: Objective
+    batches: Callable[[int, int], Iterator[Any]]
+    dev_batches: Callable[[], Iterable[Any]]
+    content: Callable[[Model], ModelFolder]
+    describe: Callable[[float], Mapping[str, float]] = field(default=lambda nll: {})
+    bleu: Callable[[Any], float] | None = None
+    initial: Callable[[AnyConfig, PRNGKeyArray], Model] | None = None
+    unit: str = "target tokens"
+
+
+@runtime_checkable
+class Task(Protocol):
+    """A recipe's text, read."""
+
+    def fingerprints(self) -> dict[str, str]:
+        """Of the parts of the text that training depends on: "train", "dev"."""
+        ...
+
+    def learn_tokenizers(self, console: Console) -> Tokenizers:
+        """Tokenizers as the recipe wants them. Raises InputError where the text will not do."""
+        ...
+
+    def check_needs(self) -> None:
+        """Raise InputError now where something would be missing only at the end of the training."""
+        ...
+
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+        """Batches and objective, for a batch that is spread over `devices`. Raises InputError as above."""
+        ...

@@ -1,0 +1,166 @@
+"""The task of a translator: sentence pairs to tokenizers, batches and an objective."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from plainformer.data import Cleaned, Pairs, clean, fingerprint, read_pairs
+from plainformer.data.embedded import EMBEDDED, LANGUAGES
+from plainformer.data.loader import PairLoader, SpecialIds
+from plainformer.decode.settings import GenerationSettings
+from plainformer.decode.translator import Translator
+from plainformer.errors import InputError
+from plainformer.evaluate.bleu import check_tokenizer, score_translations
+from plainformer.folder import Model, ModelFolder
+from plainformer.models.transformer import Transformer
+from plainformer.objective import TranslationObjective
+from plainformer.recipe import TranslationRecipe
+from plainformer.runs.task import Console, Tokenizers, Work
+from plainformer.text import Tokenizer, train_bpe, train_character, train_word
+
+
+def read_pairs_of(recipe: TranslationRecipe, name: str) -> Pairs:
+    """One set of the recipe's data, by its name there.
+
+    Raises:
+        InputError: it is missing or broken.
+    """
+    data = recipe.data
+    if data.path is not None:
+        return read_pairs(data.path, name, data.source, data.target, columns=data.columns)
+    if data.embedded not in EMBEDDED:
+        raise InputError(f"no corpus {data.embedded!r} is built in", fix=f"there is {', '.join(EMBEDDED)}")
+    if LANGUAGES[data.embedded] != (data.source, data.target):
+        there = " to ".join(LANGUAGES[data.embedded])
+        raise InputError(f"the corpus {data.embedded} is {there}", where="data.source, data.target")
+    pairs = EMBEDDED[data.embedded](name)
+    origin = [f"{data.embedded}/{name}:{number}" for number in range(1, len(pairs) + 1)]
+    return Pairs([source for source, _ in pairs], [target for _, target in pairs], origin)
+
+
+class TranslationTask:
+    """The pairs of a recipe: what is trained on, what is watched, what is scored in the end.
+
+    Raises:
+        InputError: a set is missing or broken.
+    """
+
+    def __init__(self, recipe: TranslationRecipe) -> None:
+        self.recipe, data = recipe, recipe.data
+        self.train, self.dev = read_pairs_of(recipe, data.train), read_pairs_of(recipe, data.dev)
+        self.test = read_pairs_of(recipe, data.test) if data.test else None
+
+    def fingerprints(self) -> dict[str, str]:
+        return {"train": fingerprint(self.train), "dev": fingerprint(self.dev)}
+
+    def learn_tokenizers(self, console: Console) -> Tokenizers:
+        """Tokenizers of the recipe's kind, learnt from both sides together or from each."""
+        options, pairs = self.recipe.tokenizer, self.train
+
+        def learn(texts: Sequence[str]) -> Tokenizer:
+            if options.kind == "character":
+                return train_character(texts, options.vocab_size, byte_fallback=options.byte_fallback)
+            if options.kind == "word":
+                return train_word(texts, options.vocab_size, min_frequency=options.min_frequency)
+            return train_bpe(
+                texts, options.vocab_size, byte_fallback=options.byte_fallback, min_frequency=options.min_frequency
+            )
+
+        if options.joint:
+            both = learn([*pairs.source, *pairs.target])
+            tokenizers, second = Tokenizers(both, both), ""
+        else:
+            tokenizers = Tokenizers(learn(pairs.source), learn(pairs.target))
+            second = f" and {tokenizers.target.vocab_size:,}"
+        console.say(f"tokenizer: {options.kind}, {tokenizers.source.vocab_size:,}{second} tokens")
+        return tokenizers
+
+    def check_needs(self) -> None:
+        if self.recipe.data.test or self.recipe.train.bleu_every:
+            check_tokenizer(self.recipe.evaluate.tokenize)
+
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+        recipe = self.recipe
+        train_set, dev_set = self._encode(tokenizers, console)
+        loader = self._loader(train_set, tokenizers, multiple=devices * recipe.train.accumulate)
+        shapes = ", ".join(f"{bucket.rows}x{bucket.source}/{bucket.target}" for bucket in loader.buckets)
+        console.say(
+            f"batches (pairs x source/target tokens): {shapes}; {loader.batches_per_epoch:,} an epoch, "
+            f"{loader.real_share():.0%} of target positions are real tokens"
+        )
+        dev_loader, dev = self._loader(dev_set, tokenizers, multiple=devices), dev_set.pairs
+        vocabularies = {"source_vocab": tokenizers.source.vocab_size, "target_vocab": tokenizers.target.vocab_size}
+        return Work(
+            config=recipe.model.make(**vocabularies),
+            objective=TranslationObjective(recipe.loss.label_smoothing),
+            batches=loader.batches,
+            dev_batches=dev_loader.in_order,
+            content=lambda model: self._content(model, tokenizers),
+            bleu=self._dev_bleu(dev, tokenizers) if recipe.train.bleu_every else None,
+        )
+
+    def _encode(self, tokenizers: Tokenizers, console: Console) -> tuple[Cleaned, Cleaned]:
+        """Training and dev ids, with the report on what was kept and what was not."""
+        data = self.recipe.data
+        held_out = {"dev": self.dev} | ({"test": self.test} if self.test else {})
+
+        def ids_of(name: str, pairs: Pairs, **options: Any) -> Cleaned:
+            try:
+                return clean(
+                    pairs,
+                    source_ids=tokenizers.source.encode_batch(pairs.source),
+                    target_ids=tokenizers.target.encode_batch(pairs.target),
+                    max_tokens=data.max_tokens,
+                    source_unk_id=tokenizers.source.unk_id,
+                    target_unk_id=tokenizers.target.unk_id,
+                    **options,
+                )
+            except InputError as error:
+                raise InputError(error.what, where=error.where or name, fix=error.fix) from error
+
+        only_train = {"max_ratio": data.max_ratio, "drop_duplicates": data.drop_duplicates, "held_out": held_out}
+        train_set, dev_set = ids_of(data.train, self.train, **only_train), ids_of(data.dev, self.dev)
+        for name, part in (("train", train_set), ("dev", dev_set)):
+            for line in part.report.lines():
+                console.say(f"{name}: {line}")
+        return train_set, dev_set
+
+    def _loader(self, part: Cleaned, tokenizers: Tokenizers, *, multiple: int) -> PairLoader:
+        source, target, data = tokenizers.source, tokenizers.target, self.recipe.data
+        return PairLoader(
+            part.source_ids,
+            part.target_ids,
+            SpecialIds(source.pad_id, source.eos_id, target.pad_id, target.bos_id, target.eos_id),
+            batch_tokens=data.batch_tokens,
+            buckets=data.buckets,
+            seed=self.recipe.train.seed,
+            multiple=multiple,
+        )
+
+    def _content(self, model: Model, tokenizers: Tokenizers) -> ModelFolder:
+        recipe, data = self.recipe, self.recipe.data
+        about = {
+            "name": recipe.name,
+            "description": recipe.description,
+            "languages": f"{data.source} to {data.target}",
+            "data": data.embedded or data.train,
+        }
+        return ModelFolder(model, tokenizers.source, tokenizers.target, recipe.decode.model_dump(), about)
+
+    def _dev_bleu(self, dev: Pairs, tokenizers: Tokenizers) -> Callable[[Any], float]:
+        """BLEU of greedy translations of the first `bleu_sentences` of the dev set."""
+        recipe = self.recipe
+        count = recipe.train.bleu_sentences or len(dev)
+        greedy = replace(GenerationSettings(**recipe.decode.model_dump()), beam_size=1, n_best=1)
+
+        def bleu(model: Any) -> float:
+            assert isinstance(model, Transformer)
+            translations = Translator(model, tokenizers.source, tokenizers.target, greedy).translate(dev.source[:count])
+            return score_translations(
+                translations,
+                dev.target[:count],
+                tokenize=recipe.evaluate.tokenize,
+                lowercase=recipe.evaluate.lowercase,
+            ).bleu
+
+        return bleu

@@ -1,0 +1,223 @@
+"""Training a language model from the command line: the same promises as for a translator."""
+
+import json
+import math
+import random
+import shutil
+import signal
+
+import pytest
+from safetensors.numpy import load_file
+
+NOUNS, OTHERS = (
+    ["sea", "ship", "whale", "man", "Ahab"],
+    ["the", "a", "sails", "hunts", "sees", "white", "and", ";", "?"],
+)
+WORDS = NOUNS + OTHERS
+
+RECIPE = """\
+name = "scribe"
+task = "language-model"
+
+[data]
+text = "{text}"
+batch_size = 4
+
+[tokenizer]
+kind = "character"
+byte_fallback = false
+
+[model]
+d_model = 16
+d_ff = 24
+heads = 2
+layers = 1
+context = 12
+
+[optimizer]
+name = "adamw"
+weight_decay = 0.1
+
+[schedule]
+name = "constant"
+warmup = 5
+peak = 0.03
+
+[train]
+steps = 30
+save_every = 10
+evaluate_every = 10
+log_every = 5
+keep_last = 2
+seed = 7
+mesh = 1
+
+[generate]
+temperature = 0.5
+"""
+
+
+def some_text(seed: int, words: int = 700) -> str:
+    return " ".join(random.Random(seed).choices(WORDS, k=words))
+
+
+def metrics(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def scribe(cli, program_cache, tmp_path_factory):
+    """A trained language model: (recipe, text, run, outcome of the training)."""
+    root = tmp_path_factory.mktemp("scribe")
+    text, recipe = root / "sea.txt", root / "scribe.toml"
+    text.write_text(some_text(1), encoding="utf-8")
+    recipe.write_text(RECIPE.format(text=text), encoding="utf-8")
+    outcome = cli("train", recipe, "--run", root / "run")
+    assert outcome.code == 0, outcome
+    return recipe, text, root / "run", outcome
+
+
+def test_the_split_the_vocabulary_and_the_figures_are_said(scribe):
+    _, text, run, outcome = scribe
+    whole = len(text.read_text())
+    assert f"the first {int(whole * 0.9):,} to train on, the last {whole - int(whole * 0.9):,}" in outcome.out
+    assert f"tokenizer: character, {len(set(some_text(1))) + 4} tokens" in outcome.out
+    assert f"the model is in {run}/average; try: plainformer generate {run}" in outcome.out
+    dev = [line for line in metrics(run) if line["kind"] == "dev"]
+    assert [line["step"] for line in dev] == [10, 20, 30]
+    assert dev[-1]["nll"] < dev[0]["nll"] < math.log(40)
+    # One character is one byte here, but for the first, which nothing predicts.
+    assert dev[-1]["bits_per_byte"] == pytest.approx(dev[-1]["nll"] / math.log(2), rel=1e-6)
+    assert "tokens/s" in outcome.err
+    assert "target tokens/s" not in outcome.err
+
+
+def test_the_folder_is_complete(scribe):
+    import plainformer
+
+    _, _, run, _ = scribe
+    writer = plainformer.load(run)
+    assert writer.settings.temperature == 0.5
+    (text,) = writer.generate(["the "], max_tokens=20)[0]
+    assert 0 < len(text) <= 20
+    assert "A causal language model with 1 layers" in (run / "average" / "README.md").read_text()
+
+
+def test_evaluate_gives_what_training_measured(cli, scribe):
+    _, _, run, _ = scribe
+    outcome = cli("evaluate", run / "last", "--json", run / "e.json")
+    assert outcome.code == 0, outcome
+    report = json.loads((run / "e.json").read_text())
+    last = [line for line in metrics(run) if line["kind"] == "dev"][-1]
+    assert report["likelihood"]["nll"] == pytest.approx(last["nll"], rel=1e-5)
+    assert report["bits_per_byte"] == pytest.approx(last["bits_per_byte"], rel=1e-5)
+    assert f"{report['bits_per_byte']:.4f} bits a byte" in outcome.out
+
+
+def test_evaluate_on_another_text(cli, scribe, tmp_path):
+    _, _, run, _ = scribe
+    alone = shutil.copytree(run / "last", tmp_path / "model")
+    other = tmp_path / "other.txt"
+    other.write_text(some_text(2, 90))
+    outcome = cli("evaluate", alone, "--text", other)
+    assert outcome.code == 0, outcome
+    assert f"{alone} on {other}: {len(other.read_text()):,} tokens" in outcome.out
+    assert "no text is named to score the model on; give --text FILE" in cli("evaluate", alone).error(2)
+    assert "only a translator has translations" in cli("evaluate", run, "--output", tmp_path / "o").error(2)
+
+
+@pytest.mark.parametrize("step", [3, 10, 17])
+def test_interrupted_and_resumed_equals_uninterrupted(cli, scribe, results, tmp_path, monkeypatch, step):
+    """Stopped by a signal in the middle; weights and figures to the bit."""
+    from plainformer.train import loop
+
+    recipe, _, run, _ = scribe
+    real = loop._due
+    raised = []
+
+    def due(now, every, last=None):
+        if now == step and not raised:
+            raised.append(now)
+            signal.raise_signal(signal.SIGINT)
+        return real(now, every, last)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "_due", due)
+        assert cli("train", recipe, "--run", tmp_path / "run").code == 130
+    assert raised == [step]
+    assert cli("train", recipe, "--run", tmp_path / "run", "--resume").code == 0
+    assert results(tmp_path / "run") == results(run)
+
+
+def test_changed_text_is_refused_and_moved_text_is_not(cli, scribe, tmp_path):
+    recipe, text, run, _ = scribe
+    copy = shutil.copytree(run, tmp_path / "run")
+    moved = tmp_path / "moved.txt"
+    moved.write_text(text.read_text())
+    assert cli("train", recipe, "--run", copy, "--resume", "--text", moved).code == 0
+    moved.write_text(text.read_text().replace("whale", "while", 1))
+    error = cli("train", recipe, "--run", copy, "--resume", "--text", moved).error(2)
+    assert "the text changed since this run began" in error
+    error = cli("train", recipe, "--run", copy, "--resume", "--set", "model.layers=2").error(2)
+    assert "model.layers: 1 -> 2" in error
+
+
+def test_microbatches_give_the_same_model(cli, scribe, tmp_path):
+    recipe, _, _, _ = scribe
+    # The bias of keys has no gradient, but for rounding, of which Adam makes steps of full size.
+    settings = ["--set", "model.dropout=0", "--set", "model.bias=false", "--set", "train.steps=5"]
+    for pieces in ("1", "2", "4"):
+        run = tmp_path / pieces
+        assert cli("train", recipe, "--run", run, *settings, "--set", f"train.accumulate={pieces}").code == 0
+    whole, *cut = (load_file(tmp_path / pieces / "last" / "model.safetensors") for pieces in ("1", "2", "4"))
+    for other in cut:
+        # Sums in another order, and Adam's division by the root of their squares, over five steps of 0.03 at most.
+        assert all(abs(whole[name] - other[name]).max() < 1e-3 for name in whole)
+
+
+@pytest.mark.parametrize("kind", ["bpe", "byte", "file"])
+def test_every_kind_of_vocabulary_trains(cli, scribe, tmp_path, kind):
+    recipe, _, run, _ = scribe
+    more = ["--set", f"tokenizer.file={run}/tokenizer.json"] if kind == "file" else []
+    settings = ["--set", f"tokenizer.kind={kind}", "--set", "tokenizer.vocab_size=300", "--set", "train.steps=2", *more]
+    outcome = cli("train", recipe, "--run", tmp_path / "run", *settings)
+    assert outcome.code == 0, outcome
+    assert f"tokenizer: {kind}, " in outcome.out
+
+
+def test_the_built_in_text_needs_no_file(cli, scribe, tmp_path):
+    recipe, _, _, _ = scribe
+    settings = ["data.text=", "data.embedded=python-docs", "train.steps=1", "data.dev_tokens=500"]
+    outcome = cli("train", recipe, "--run", tmp_path / "run", *(part for one in settings for part in ("--set", one)))
+    assert outcome.code == 0, outcome
+    assert "dev: only the first 500 of its" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (["data.text=nowhere.txt"], "there is no such file"),
+        (["data.text=*.nothing"], "no file matches"),
+        (["data.text="], "data.text: no text is named"),
+        (["data.embedded=python-docs"], "both files and a built-in text"),
+        (["data.text=", "data.embedded=python-dogs"], "did you mean 'python-docs'"),
+        (["model.context=5000"], "the text has"),
+        (["data.batch_size=3", "train.accumulate=2"], "3 blocks of a batch cannot be split evenly"),
+        (["tokenizer.kind=file"], "tokenizer.file: no file is named"),
+        (["tokenizer.kind=file", "tokenizer.file=/no/tokenizer.json"], "/no/tokenizer.json: No such file"),
+        (["tokenizer.kind=words"], "tokenizer.kind"),
+        (["model.encoder_layers=3"], "unknown key model.encoder_layers"),
+        (["model.position=rotary", "model.d_k=3", "model.d_v=3"], "choose an even d_k"),
+        (["decode.beam_size=3"], "unknown section [decode]"),
+        (["task=language"], "there is no task \"language\"; did you mean language-model"),
+        (["generate.top_p=0"], "generate.top_p is 0 and must be greater than 0"),
+        (["data.dev_share=1"], "data.dev_share is 1 and must be less than 1"),
+        (["data.test=nowhere.txt"], "nowhere.txt: there is no such file"),
+    ],
+)  # fmt: skip
+def test_a_recipe_that_will_not_do_is_one_line_and_nothing_is_written(cli, scribe, tmp_path, settings, said):
+    recipe, _, _, _ = scribe
+    outcome = cli("train", recipe, "--run", tmp_path / "run", *(part for one in settings for part in ("--set", one)))
+    assert outcome.code == 2, outcome
+    assert said in outcome.last_line()
+    assert not (tmp_path / "run").exists()
