@@ -19,7 +19,8 @@ from variants import BERT, ENCODER_VARIANTS, SMALL
 from plainformer.data.labelled_loader import LabelledBatch
 from plainformer.data.masking import MaskedBatch, Masking, hide
 from plainformer.folder import ModelFolder, load_folder, named_weights, save_folder
-from plainformer.models import Classifier, EncoderConfig, MaskedLanguageModel
+from plainformer.models import Classifier, EncoderConfig, MaskedLanguageModel, encoder
+from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.trace import traced
 from plainformer.objective import ClassificationObjective, LossSums, MaskedObjective, cross_entropy
 from plainformer.text import SpecialTokens, train_word
@@ -102,6 +103,23 @@ def test_saved_then_loaded_gives_equal_logits(reader: EncoderSubject, labels: tu
     assert type(loaded.model) is (Classifier if labels else MaskedLanguageModel)
     assert loaded.source_tokenizer.mask_id == tokenizer.mask_id
     assert np.array_equal(forward(loaded.model, reader.sample), forward(model, reader.sample))
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The laws catch what they are there for
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_an_encoder_that_sees_padding_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder, "padding_mask", lambda valid: None)
+    with pytest.raises(AssertionError, match="in the padding changed real positions"):
+        encoder_laws.check_padding_does_not_change_real_positions(EncoderSubject(BERT))
+
+
+def test_an_encoder_that_reads_from_the_left_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(encoder, "padding_mask", lambda valid: padding_mask(valid) & causal_mask(valid.shape[1]))
+    with pytest.raises(AssertionError, match="does not reach every position"):
+        encoder_laws.check_every_real_position_sees_every_other(EncoderSubject(BERT))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
