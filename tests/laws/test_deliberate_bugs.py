@@ -9,23 +9,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-import encoder_laws
 import jax
 import jax.numpy as jnp
 import model_laws
 import optax
 import pytest
-from encoder_laws import EncoderSubject
 from model_laws import LanguageSubject, TranslatorSubject
-from variants import BERT, LANGUAGE_VARIANTS, PAPER
+from variants import LANGUAGE_VARIANTS, PAPER
 
-from plainformer.models import encoder, parts, transformer
+from plainformer.models import parts, transformer
 from plainformer.nn import attention, block, kernel
 from plainformer.nn.cache import KeysValues, write
 from plainformer.nn.embedding import Embedding
 from plainformer.nn.feed_forward import FeedForward
 from plainformer.nn.linear import Linear
-from plainformer.nn.mask import causal_mask, padding_mask
+from plainformer.nn.mask import padding_mask
 from plainformer.nn.norm import LayerNorm
 from plainformer.nn.position import Sinusoidal
 from plainformer.nn.softmax import masked_softmax
@@ -275,15 +273,3 @@ def test_a_rotation_that_forgets_where_the_cache_ends_is_caught(monkeypatch: pyt
     subject = LanguageSubject(LANGUAGE_VARIANTS["rotary, grouped, gated silu without bias"])
     with pytest.raises(AssertionError, match="cached extend"):
         model_laws.check_cached_extension_equals_the_full_forward(subject)
-
-
-def test_an_encoder_that_sees_padding_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "padding_mask", lambda valid: None)
-    with pytest.raises(AssertionError, match="in the padding changed real positions"):
-        encoder_laws.check_padding_does_not_change_real_positions(EncoderSubject(BERT))
-
-
-def test_an_encoder_that_reads_from_the_left_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(encoder, "padding_mask", lambda valid: padding_mask(valid) & causal_mask(valid.shape[1]))
-    with pytest.raises(AssertionError, match="does not reach every position"):
-        encoder_laws.check_every_real_position_sees_every_other(EncoderSubject(BERT))
