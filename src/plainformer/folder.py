@@ -155,8 +155,9 @@ def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
         raise InputError(f"model_type is {kind!r}, and known are {', '.join(KINDS)}", where=str(path))
     fingerprints, about = values.pop("tokenizer_fingerprints", []), values.pop("about", {})
     config = KINDS[kind].config.from_dict(values, where=str(path))
-    if (meant := model_type_of(config)) != kind:
-        raise InputError(f"model_type is {kind}, and the labels are those of a {meant}", where=str(path))
+    if model_type_of(config) != kind:
+        has = "has labels" if getattr(config, "labels", ()) else "has no labels"
+        raise InputError(f"model_type is {kind}, and it {has}", where=str(path))
     return config, about, fingerprints
 
 

@@ -1,7 +1,7 @@
 """The laws of the models, each a function that raises AssertionError where its law is broken.
 
-`test_model_laws` and `test_language_model_laws` hold every variant to them; `test_deliberate_bugs` shows that they
-catch what they are there for.
+`test_model_laws` and `test_language_model_laws` hold every variant to them; `encoder_laws` has those that are an
+encoder's alone; `test_deliberate_bugs` shows that they catch what they are there for.
 """
 
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.folder import named_weights
-from plainformer.models import DecoderState, LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
+from plainformer.folder import KINDS, AnyConfig, model_type_of, named_weights, skeleton_of
+from plainformer.models import DecoderState, LanguageModelConfig, Transformer, TransformerConfig
 from plainformer.nn.position import Position
 
 BATCH, SOURCE, LONGER, TARGET, ROOM = 3, 7, 11, 5, 9
@@ -80,7 +80,7 @@ class Subject:
     vocab: int  # real tokens that are predicted
     target_table: str  # the name of the embedding that reads `sample.target`
 
-    def __init__(self, config: TransformerConfig | LanguageModelConfig) -> None:
+    def __init__(self, config: AnyConfig) -> None:
         random = np.random.default_rng(5)
         self.model = draw_model(config, random)
         # What a test looks at: some mixture of logits, another one at each place and for each token.
@@ -142,7 +142,7 @@ class LanguageSubject(Subject):
         self.extend = eqx.filter_jit(lambda model, ids, state: model.extend(ids, state))
 
 
-def draw_model(config: TransformerConfig | LanguageModelConfig, random: np.random.Generator) -> Any:
+def draw_model(config: AnyConfig, random: np.random.Generator) -> Any:
     """Every parameter random: scales at 1 and biases at 0 would let a mistake pass unseen. Nothing is compiled."""
 
     def draw(leaf: jax.ShapeDtypeStruct) -> jax.Array:
@@ -150,15 +150,7 @@ def draw_model(config: TransformerConfig | LanguageModelConfig, random: np.rando
             return jnp.asarray(random.normal(0.5, 0.5, leaf.shape), leaf.dtype)
         return jnp.asarray(random.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype)
 
-    return jax.tree.map(draw, skeleton(config))
-
-
-def skeleton(config: TransformerConfig | LanguageModelConfig) -> Any:
-    """The model with shapes for arrays."""
-    return eqx.filter_eval_shape(MODELS[type(config)], config, key=jax.random.key(0))
-
-
-MODELS: dict[type, Any] = {TransformerConfig: Transformer, LanguageModelConfig: LanguageModel}
+    return jax.tree.map(draw, skeleton_of(config))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -280,17 +272,15 @@ def check_every_projection_learns(subject: Subject) -> None:
         assert np.abs(gradient).max() > 1e-4, f"{name} gets no gradient"
 
 
-def check_no_two_projections_start_alike(config: TransformerConfig | LanguageModelConfig) -> None:
+def check_no_two_projections_start_alike(config: AnyConfig) -> None:
     """Query, key and value of every head and layer: another start makes them other projections."""
-    model = MODELS[type(config)](config, key=jax.random.key(3))
+    model = KINDS[model_type_of(config)].model(config, key=jax.random.key(3))
     weights = {name: np.asarray(leaf) for name, leaf in named_weights(model).items()}
     for (one, first), (other, second) in combinations(projections(weights, config).items(), 2):
         assert not np.array_equal(first, second), f"{one} and {other} start with the same weights"
 
 
-def projections(
-    weights: dict[str, NDArray[np.float32]], config: TransformerConfig | LanguageModelConfig
-) -> dict[str, NDArray[np.float32]]:
+def projections(weights: dict[str, NDArray[np.float32]], config: AnyConfig) -> dict[str, NDArray[np.float32]]:
     """The (d_model, d_k or d_v) part of every head's query, key and value, by name."""
     kv_heads = getattr(config, "kv_heads", 0) or config.heads
     return {
@@ -352,7 +342,7 @@ def check_the_orders_of_sines_and_cosines_are_one_function(subject: TranslatorSu
         return leaf
 
     leaves = [reordered(name, leaf) for name, leaf in named_weights(subject.model).items()]
-    converted = jax.tree.unflatten(jax.tree.structure(skeleton(half)), leaves)
+    converted = jax.tree.unflatten(jax.tree.structure(skeleton_of(half)), leaves)
     alone = subject.sample.alone(0)
     logits = subject.all_logits(alone, converted)[:, :, : half.target_vocab]
     np.testing.assert_allclose(logits, subject.logits(alone), **CLOSE, err_msg="the orders disagree")

@@ -15,6 +15,7 @@ from variants import GPT, LANGUAGE_VARIANTS
 
 from plainformer.data.block import Blocks
 from plainformer.errors import InputError
+from plainformer.folder import skeleton_of
 from plainformer.models import LanguageModel, LanguageModelConfig
 from plainformer.nn.attention import MultiHeadAttention
 from plainformer.nn.mask import causal_mask
@@ -100,7 +101,7 @@ def test_grouped_heads_equal_full_ones_with_repeated_keys_and_values(kv_heads: i
         attention = model.layers[0].self_attention
         return [attention.key.weight, attention.key.bias, attention.value.weight, attention.value.bias]
 
-    full = model_laws.skeleton(replace(grouped, kv_heads=0))
+    full = skeleton_of(replace(grouped, kv_heads=0))
     leaves = jax.tree.leaves(eqx.tree_at(projections, subject.model, replace_fn=repeated))
     full = jax.tree.unflatten(jax.tree.structure(full), leaves)
     np.testing.assert_allclose(subject.forward(full, subject.sample), subject.all_logits(subject.sample), **CLOSE)

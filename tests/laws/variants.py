@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from plainformer.models import LanguageModelConfig, TransformerConfig
+from plainformer.models import EncoderConfig, LanguageModelConfig, TransformerConfig
 
 # max_len is more than any test's sequence, and only learned positions are bound by it.
 PAPER = TransformerConfig(
@@ -57,5 +57,23 @@ LANGUAGE_VARIANTS = {
     ),
     "post-norm rms, rotary in the plane, one head": replace(
         ALONE, position="rotary", theta=7.0, norm="rms", norm_position="post", heads=1, d_k=2, d_v=9, pad_vocab_to=8,
+    ),
+}  # fmt: skip
+
+BERT = EncoderConfig(vocab=19, d_model=12, d_ff=23, heads=2, layers=2, context=14, pad_vocab_to=8)
+SMALL = replace(BERT, vocab=17, layers=1, tie=False, pad_vocab_to=1)
+
+ENCODER_VARIANTS = {
+    "bert": BERT,
+    "the paper's encoder": replace(
+        SMALL, position="sinusoidal", activation="relu", scale_embeddings=True, tie=True, d_k=4, d_v=9,
+    ),
+    "rotary, pre-norm rms, grouped, gated silu without bias": replace(
+        BERT, position="rotary", norm="rms", norm_position="pre", activation="silu", gated=True, bias=False, heads=4,
+        kv_heads=2, d_k=6, d_v=5, pad_vocab_to=1,
+    ),
+    "pre-norm, odd d_model, one key and value for all, sines before cosines": replace(
+        SMALL, norm_position="pre", position="sinusoidal", sinusoidal_order="half", activation="gelu_tanh", d_model=11,
+        heads=3, kv_heads=1, d_k=3, d_v=4, pad_vocab_to=8,
     ),
 }  # fmt: skip

@@ -25,6 +25,8 @@ An entry marked "may be absent" means what the line says when it is not there.
                    layers [encoder layer, ...]; norm: the final norm of a pre-norm stack; may be absent
                    output linear(d_model, vocab), may be absent: the embedding, transposed
                    Heads that share a key and a value each hold their own copy of its weights.
+    masked language model   as the language model
+    classifier     as the language model, but for the output: linear(d_model, labels), never absent
 
 What the weights do not say is in `Setting`. Masks are boolean, True = may attend.
 """
@@ -345,6 +347,40 @@ def language_model(ids: Ids, weights: LanguageWeights, setting: Setting) -> Floa
             x = normalise(x, weights["norm"], setting)
         output = weights.get("output", {"weight": weights["embedding"].T})
         logits.append(linear(x, output))
+    return np.array(logits)
+
+
+def encoder(ids: Ids, valid: Mask, weights: LanguageWeights, setting: Setting) -> Floats:
+    """The encoder alone (Devlin et al. 2019), one text, which sees its real tokens. ids, valid (t,) -> (t, d_model)"""
+    x = embed(ids, weights["embedding"], weights.get("position"), setting)
+    mask = np.array([valid for _ in ids])
+    for layer in weights["layers"]:
+        x = encoder_layer(x, mask, layer, setting)
+    if "norm" in weights:
+        x = normalise(x, weights["norm"], setting)
+    return x
+
+
+def masked_language_model(ids: Ids, valid: Mask, weights: LanguageWeights, setting: Setting) -> Floats:
+    """Which token stands at each place, by all that is seen. ids, valid (b, t) -> logits (b, t, vocab)"""
+    output = weights.get("output", {"weight": weights["embedding"].T})
+    return np.array(
+        [linear(encoder(text, real, weights, setting), output) for text, real in zip(ids, valid, strict=True)]
+    )
+
+
+def classifier(ids: Ids, valid: Mask, weights: LanguageWeights, setting: Setting) -> Floats:
+    """The mean of a text's hidden states, projected; of no token it is zero. ids, valid (b, t) -> logits (b, labels)"""
+    assert "output" in weights
+    logits = []
+    for text, real in zip(ids, valid, strict=True):
+        states = encoder(text, real, weights, setting)
+        total, count = np.zeros(states.shape[1]), 0
+        for place in range(len(text)):
+            if real[place]:
+                total, count = total + states[place], count + 1
+        mean = total / count if count else total
+        logits.append(linear(mean[None], weights["output"])[0])
     return np.array(logits)
 
 

@@ -27,14 +27,18 @@ from numpy_transformer import (
     Norm,
     Setting,
     Weights,
+    classifier,
     cross_entropy,
     language_model,
+    masked_language_model,
     noam,
     transformer,
 )
 
 from plainformer import objective
-from plainformer.models.config import LanguageModelConfig, TransformerConfig
+from plainformer.folder import AnyConfig, skeleton_of
+from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
+from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
 from plainformer.nn import attention, block, feed_forward, linear, norm
@@ -99,6 +103,26 @@ LANGUAGE_VARIANTS = {
     ),
     "learned, scaled, gelu": replace(GPT, scale_embeddings=True, activation="gelu", layers=1),
 }
+
+BERT = EncoderConfig(
+    vocab=19, d_model=12, d_ff=23, heads=2, layers=2, context=11, dropout=0.0, tie=False, pad_vocab_to=1
+)
+
+ENCODER_VARIANTS = {
+    "bert": replace(BERT, tie=True),
+    "bert, vocabulary padded, nothing tied": replace(BERT, pad_vocab_to=8),
+    "the paper's encoder": replace(
+        BERT, position="sinusoidal", activation="relu", scale_embeddings=True, tie=True, layers=3
+    ),
+    "rotary, pre-norm rms, grouped, gated": replace(
+        BERT, position="rotary", norm="rms", norm_position="pre", activation="silu", gated=True, bias=False, heads=4,
+        kv_heads=2, d_k=6, d_v=5,
+    ),
+    "half sinusoids, odd d_model, pre-norm": replace(
+        BERT, position="sinusoidal", sinusoidal_order="half", d_model=11, d_k=3, d_v=4, norm_position="pre"
+    ),
+    "no layers": replace(BERT, layers=0),
+}  # fmt: skip
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -209,15 +233,31 @@ def read_language_model(model: LanguageModel) -> LanguageWeights:
     return weights
 
 
-def read_setting(model: Transformer | LanguageModel) -> Setting:
-    config = model.config
-    layers = model.layers if isinstance(model, LanguageModel) else model.decoder.layers
+def read_encoder(model: MaskedLanguageModel | Classifier) -> LanguageWeights:
+    encoder = model.encoder
+    weights: LanguageWeights = {
+        "embedding": f64(encoder.embedding.table)[: model.config.vocab],
+        "layers": [read_encoder_layer(layer) for layer in encoder.layers],
+    }
+    if isinstance(encoder.position, Learned):
+        weights["position"] = f64(encoder.position.table)
+    if encoder.norm is not None:
+        weights["norm"] = read_norm(encoder.norm)
+    if isinstance(model, Classifier):
+        weights["output"] = read_linear(model.output)
+    elif model.output is not None:
+        weights["output"] = {"weight": f64(model.output.weight)[:, : model.config.vocab]}
+    return weights
+
+
+def read_setting(config: AnyConfig) -> Setting:
+    """The epsilon is that of the kind of norm: a model without layers has no norm to ask."""
     sinusoid = {"interleaved": "interleaved", "half": "halves"}[config.sinusoidal_order]
     positions = {"learned": "learned", "sinusoidal": sinusoid, "rotary": "none"}
     return Setting(
         order=config.norm_position,
         norm=config.norm,
-        epsilon=layers[0].residuals[0].norm.eps,
+        epsilon={"layer": norm.LayerNorm, "rms": norm.RMSNorm}[config.norm](1).eps,
         position=positions[config.position],  # pyright: ignore[reportArgumentType]
         activation=config.activation,
         scale_embedding=config.scale_embeddings,
@@ -230,7 +270,7 @@ def read_setting(model: Transformer | LanguageModel) -> Setting:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def random_model(config: TransformerConfig | LanguageModelConfig, seed: int) -> Any:
+def random_model(config: AnyConfig, seed: int) -> Any:
     """Every parameter random: scales left at 1, biases at 0 or positions at 0.02 would let a mistake pass unseen."""
     generator = np.random.default_rng(seed)
 
@@ -239,9 +279,8 @@ def random_model(config: TransformerConfig | LanguageModelConfig, seed: int) -> 
             return jnp.asarray(generator.normal(0.5, 0.5, leaf.shape), leaf.dtype)
         return jnp.asarray(generator.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype)
 
-    kind = Transformer if isinstance(config, TransformerConfig) else LanguageModel
     # Only the shapes of the initial parameters are needed, and working them out is quicker than drawing them.
-    return jax.tree.map(draw, eqx.filter_eval_shape(kind, config, key=jax.random.key(0)))
+    return jax.tree.map(draw, skeleton_of(config))
 
 
 def random_batch(config: TransformerConfig, seed: int):
@@ -260,7 +299,7 @@ def test_the_model_gives_the_oracle_s_logits(name: str):
     model = random_model(config, seed)
     source, valid, target = random_batch(config, seed)
     theirs = np.asarray(model(jnp.asarray(source), jnp.asarray(valid), jnp.asarray(target)))
-    ours = transformer(source, valid, target, read_model(model), read_setting(model))
+    ours = transformer(source, valid, target, read_model(model), read_setting(config))
     assert np.isneginf(theirs[:, :, config.target_vocab :]).all()
     theirs = theirs[:, :, : config.target_vocab]
     assert ours.shape == theirs.shape == (BATCH, TARGET, config.target_vocab)
@@ -274,7 +313,7 @@ def test_the_language_model_gives_the_oracle_s_logits(name: str):
     config, seed = LANGUAGE_VARIANTS[name], list(LANGUAGE_VARIANTS).index(name)
     model: LanguageModel = random_model(config, seed)
     ids = np.random.default_rng(seed).integers(0, config.vocab, (BATCH, SOURCE)).astype(np.int32)
-    ours = language_model(ids, read_language_model(model), read_setting(model))
+    ours = language_model(ids, read_language_model(model), read_setting(config))
     assert ours.shape == (BATCH, SOURCE, config.vocab)
     assert ours.std() > 0.1
     theirs = eqx.filter_jit(lambda model, ids: model(ids))(model, jnp.asarray(ids))
@@ -284,6 +323,41 @@ def test_the_language_model_gives_the_oracle_s_logits(name: str):
     for at in range(SOURCE):
         logits, state = step(model, jnp.asarray(ids[:, at]), state)
         assert np.abs(logits[:, : config.vocab] - ours[:, at]).max() <= TOLERANCE
+
+
+def random_texts(config: EncoderConfig, seed: int):
+    """Ids and what is real: one full row, one with holes at random, one with nothing at all."""
+    generator = np.random.default_rng(seed)
+    ids = generator.integers(0, config.vocab, (BATCH, SOURCE)).astype(np.int32)
+    valid = generator.random((BATCH, SOURCE)) < 0.6
+    valid[0], valid[1, 3], valid[1, 5], valid[2] = True, True, False, False
+    return ids, valid
+
+
+@pytest.mark.parametrize("name", ENCODER_VARIANTS)
+def test_the_masked_language_model_gives_the_oracle_s_logits(name: str):
+    config, seed = ENCODER_VARIANTS[name], list(ENCODER_VARIANTS).index(name)
+    model: MaskedLanguageModel = random_model(config, seed)
+    ids, valid = random_texts(config, seed)
+    ours = masked_language_model(ids, valid, read_encoder(model), read_setting(config))
+    assert ours.shape == (BATCH, SOURCE, config.vocab)
+    assert ours.std() > 0.1
+    theirs = eqx.filter_jit(lambda model, *batch: model(*batch))(model, jnp.asarray(ids), jnp.asarray(valid))
+    assert np.isneginf(theirs[:, :, config.vocab :]).all()
+    assert np.abs(theirs[:, :, : config.vocab] - ours).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", ENCODER_VARIANTS)
+def test_the_classifier_gives_the_oracle_s_logits(name: str):
+    config = replace(ENCODER_VARIANTS[name], labels=("one", "two", "three", "four", "five"))
+    seed = list(ENCODER_VARIANTS).index(name)
+    model: Classifier = random_model(config, seed)
+    ids, valid = random_texts(config, seed)
+    ours = classifier(ids, valid, read_encoder(model), read_setting(config))
+    assert ours.std() > 0.1
+    theirs = eqx.filter_jit(lambda model, *batch: model(*batch))(model, jnp.asarray(ids), jnp.asarray(valid))
+    assert ours.shape == theirs.shape == (BATCH, 5)
+    assert np.abs(theirs - ours).max() <= TOLERANCE
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.7])

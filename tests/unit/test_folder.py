@@ -1,6 +1,7 @@
 """A model folder is complete, and one that is damaged says how."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from plainformer.errors import InputError, WorkError
-from plainformer.folder import ModelFolder, load_folder, named_weights, read_config, save_folder
-from plainformer.models import Transformer, TransformerConfig
+from plainformer.folder import ModelFolder, load_folder, model_type_of, named_weights, read_config, save_folder
+from plainformer.models import EncoderConfig, MaskedLanguageModel, Transformer, TransformerConfig
 from plainformer.text.tokenizer import Tokenizer
 from plainformer.text.word import train_word
 
@@ -157,6 +158,21 @@ def test_a_configuration_that_will_not_do_is_named(folder: Path, change: dict[st
     edit_config(folder, change)
     with pytest.raises(InputError, match=message):
         load_folder(folder)
+
+
+def test_labels_say_which_kind_an_encoder_is_and_must_agree_with_the_type(tmp_path: Path) -> None:
+    config = EncoderConfig(vocab=11, context=5, d_model=6, d_ff=8, heads=2, layers=1)
+    assert model_type_of(config) == "plainformer-masked-language-model"
+    assert model_type_of(replace(config, labels=("a", "b"))) == "plainformer-classifier"
+    tokenizer = train_word([ENGLISH], 11)
+    save_folder(ModelFolder(MaskedLanguageModel(config, key=jax.random.key(0)), tokenizer, tokenizer), tmp_path)
+    assert read_config(tmp_path) == (config, {})
+    edit_config(tmp_path, {"model_type": "plainformer-classifier"})
+    with pytest.raises(InputError, match="model_type is plainformer-classifier, and it has no labels"):
+        load_folder(tmp_path)
+    edit_config(tmp_path, {"model_type": "plainformer-masked-language-model", "labels": ["a", "b"]})
+    with pytest.raises(InputError, match="model_type is plainformer-masked-language-model, and it has labels"):
+        load_folder(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["config.json", "generation_config.json"])

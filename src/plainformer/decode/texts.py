@@ -55,7 +55,8 @@ def check_list(texts: Sequence[str], what: str = "text") -> None:
 def check_known(tokenizer: Tokenizer, text: str, ids: Sequence[int], where: str) -> None:
     """Raise InputError, naming what is unknown, if the vocabulary lacks something of `text`, whose ids these are."""
     if tokenizer.count_unknown(ids):
-        unknown = "".join(tokenizer.unknown_characters(text)) or ", ".join(tokenizer.unknown_pieces(text))
+        pieces = tokenizer.unknown_pieces(text) or [text]
+        unknown = ("" if all(len(piece) == 1 for piece in pieces) else ", ").join(pieces)  # characters, or words
         raise InputError(
             f"the model's vocabulary does not have {unknown!r}",
             where=where,

@@ -81,8 +81,9 @@ class Config:
             values = values | {"labels": tuple(values["labels"])}
         for name, wanted in get_type_hints(cls).items():
             if wanted == tuple[str, ...]:
-                if not all(isinstance(label, str) for label in values.get(name, ())):
-                    raise InputError(f"{name} is {values[name]!r} and must be a list of names", where=where)
+                names = values.get(name, defaults[name])
+                if not (isinstance(names, tuple) and all(isinstance(label, str) for label in names)):
+                    raise InputError(f"{name} is {names!r} and must be a list of names", where=where)
                 continue
             value, choices = values.get(name, defaults[name]), get_args(wanted)
             if not (value in choices if choices else is_of_type(value, wanted)):
