@@ -2,7 +2,7 @@
 
 Each argument is a label, a file of one text a line and, for a file of columns, the column (from 0). OUT then has
 `train.tsv`, `val.tsv` and `test.tsv`, label and text, ready for `plainformer train`. Every label gets as many texts as
-the smallest has, a text stands in one set only, and the order is the same each time.
+the smallest has, a text of a label stands in one set only, and the order is the same each time.
 """
 
 import random

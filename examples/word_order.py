@@ -29,10 +29,15 @@ def sentences(text: str) -> tuple[list[str], list[str]]:
     return list(seen), list(unseen)
 
 
-def exchange(sentence: str, order: random.Random) -> str:
-    """The sentence with two neighbouring words, which differ, in each other's place; never the first or the last."""
+def exchange(sentence: str, order: random.Random) -> str | None:
+    """The sentence with two neighbouring words, which differ, in each other's place; never the first or the last.
+
+    None where there are no such words.
+    """
     words = sentence.split()
     places = [at for at in range(1, len(words) - 2) if words[at].lower() != words[at + 1].lower()]
+    if not places:
+        return None
     at = order.choice(places)
     words[at], words[at + 1] = words[at + 1], words[at]
     return " ".join(words)
@@ -41,8 +46,8 @@ def exchange(sentence: str, order: random.Random) -> str:
 def write(folder: Path, name: str, texts: list[str], order: random.Random) -> None:
     lines = []
     for text in texts:
-        exchanged = order.random() < 0.5
-        lines.append(f"exchanged\t{exchange(text, order)}\n" if exchanged else f"written\t{text}\n")
+        exchanged = exchange(text, order) if order.random() < 0.5 else None
+        lines.append(f"exchanged\t{exchanged}\n" if exchanged else f"written\t{text}\n")
     (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
     print(f"{folder / name}.tsv: {len(lines):,} sentences")
 

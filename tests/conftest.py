@@ -1,6 +1,9 @@
 """What all tests share: JAX at its strictest, quick compilation, the real corpora."""
 
+import gc
 import os
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 # Tests compile hundreds of small programs and run each a few times: compiling is what takes long.
@@ -9,6 +12,18 @@ os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 
 import pytest
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_let_go() -> Iterator[None]:
+    """After each file of tests, drop what JAX compiled for it.
+
+    A compiled program takes many maps of memory, of which Linux allows a process 65,530; beyond that it dies.
+    """
+    yield
+    if jax := sys.modules.get("jax"):
+        jax.clear_caches()
+        gc.collect()
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ def replacing(path: Path, partial: Path | None = None) -> Iterator[Path]:
     partial = partial or path.with_name(path.name + ".partial")
     try:
         yield partial
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())  # or a power cut could leave a name with nothing behind it
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
@@ -29,5 +31,3 @@ def write_text(path: Path, text: str) -> None:
     """Replace `path` by `text` in UTF-8, on the disk when this returns. Raises OSError where the disk refuses."""
     with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
-        file.flush()
-        os.fsync(file.fileno())

@@ -83,8 +83,8 @@ class ModelFolder:
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
-def save_folder(content: ModelFolder, folder: Path) -> None:
-    """Write everything; files that are there are replaced one by one, the weights last.
+def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> None:
+    """Write everything, or all but the weights; files that are there are replaced one by one, the weights last.
 
     Raises:
         WorkError: the disk refused.
@@ -103,7 +103,8 @@ def save_folder(content: ModelFolder, folder: Path) -> None:
         atomic.write_text(folder / "config.json", _json(config))
         atomic.write_text(folder / "generation_config.json", _json(dict(content.generation)))
         atomic.write_text(folder / "README.md", _card(content, folder.resolve()))
-        save_weights(content.model, folder)
+        if weights:
+            save_weights(content.model, folder)
     except OSError as failure:
         raise WorkError(f"the model could not be written ({failure.strerror})", where=str(folder)) from failure
 

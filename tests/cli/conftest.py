@@ -297,10 +297,10 @@ def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
 
 def _results(run: Path) -> dict[str, object]:
     """All that must not depend on how often a run was interrupted: weights to the byte, and every figure but times."""
-    from plainformer.train.log import TIMING
+    from plainformer.train.log import is_timing
 
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    metrics = [{key: value for key, value in json.loads(line).items() if key not in TIMING} for line in lines]
+    metrics = [{key: value for key, value in json.loads(line).items() if not is_timing(key)} for line in lines]
     weights = {name: (run / name / "model.safetensors").read_bytes() for name in ("last", "best", "average")}
     return {"metrics": metrics, **weights}
 

@@ -344,6 +344,8 @@ def test_a_start_that_changed_is_refused_by_name(cli, tuned, start, tmp_path):
     weights.write_bytes(bytes(content))
     error = cli(*resume).error(2)
     assert error.startswith(f"{copy}: the model that it starts from changed since this run began; ")
+    error = cli("train", recipe, "--run", copy, "--resume", "--set", "model.start=").error(2)
+    assert "changed since this run began" in error
 
 
 @pytest.mark.parametrize(

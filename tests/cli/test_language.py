@@ -162,6 +162,53 @@ def test_changed_text_is_refused_and_moved_text_is_not(cli, scribe, tmp_path):
     assert "model.layers: 1 -> 2" in error
 
 
+def test_an_older_run_survives_a_recipe_that_will_not_do(cli, scribe, results, tmp_path):
+    recipe, _, run, _ = scribe
+    old = shutil.copytree(run, tmp_path / "run")
+    for setting in ("data.dev_tokens=1", "model.context=5000", "data.test=nowhere.txt"):
+        assert cli("train", recipe, "--run", old, "--overwrite", "--set", setting).code == 2
+        assert results(old) == results(run)
+    empty = tmp_path / "test.txt"
+    empty.write_text("a")
+    outcome = cli("train", recipe, "--run", old, "--overwrite", "--set", f"data.test={empty}")
+    assert outcome.code == 2
+    assert "the test text has fewer than two tokens" in outcome.last_line()
+
+
+def test_what_is_free_on_resume_takes_effect_in_every_model_folder(cli, scribe, results, tmp_path):
+    recipe, _, run, _ = scribe
+    copy = shutil.copytree(run, tmp_path / "run")
+    settings = ["--set", "generate.temperature=0.25", "--set", "name=renamed"]
+    assert cli("train", recipe, "--run", copy, "--resume", *settings).code == 0
+    for place in ("best", "last", "average"):
+        assert json.loads((copy / place / "generation_config.json").read_text())["temperature"] == 0.25
+        assert (copy / place / "README.md").read_text().startswith("# renamed\n")
+    assert results(copy) == results(run)
+
+
+def test_bits_a_byte_are_of_the_tokens_that_are_looked_at(cli, scribe, tmp_path):
+    """The held-out part begins with characters of three bytes, and ends with those of one."""
+    recipe, _, _, _ = scribe
+    text = tmp_path / "text.txt"
+    text.write_text("abc नमक " * 225 + "नमक " * 20 + "abc " * 30, encoding="utf-8")
+    run = tmp_path / "run"
+    settings = ["data.dev_tokens=40", "train.steps=2", "data.dev_share=0.1"]
+    assert cli("train", recipe, "--run", run, "--text", text, *(w for s in settings for w in ("--set", s))).code == 0
+    (dev,) = [line for line in metrics(run) if line["kind"] == "dev"]
+    # Ten times three characters of three bytes, and a space.
+    assert dev["bits_per_byte"] == pytest.approx(dev["nll"] / math.log(2) * 40 / 100, rel=1e-6)
+
+
+def test_a_path_from_home_is_found(cli, scribe, tmp_path, monkeypatch):
+    recipe, text, run, _ = scribe
+    monkeypatch.setenv("HOME", str(tmp_path))
+    shutil.copy(text, tmp_path / "sea.txt")
+    for suffix in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copy(run / suffix, tmp_path / suffix)
+    settings = ["data.text=~/sea.txt", "tokenizer.kind=file", "tokenizer.file=~/tokenizer.json", "train.steps=1"]
+    assert cli("train", recipe, "--run", tmp_path / "run", *(w for s in settings for w in ("--set", s))).code == 0
+
+
 def test_microbatches_give_the_same_model(cli, scribe, tmp_path):
     recipe, _, _, _ = scribe
     # The bias of keys has no gradient, but for rounding, of which Adam makes steps of full size.
@@ -213,6 +260,8 @@ def test_the_built_in_text_needs_no_file(cli, scribe, tmp_path):
         (["generate.top_p=0"], "generate.top_p is 0 and must be greater than 0"),
         (["data.dev_share=1"], "data.dev_share is 1 and must be less than 1"),
         (["data.test=nowhere.txt"], "nowhere.txt: there is no such file"),
+        (["data.dev_tokens=1"], "the text has 1 of the two tokens"),
+        (["data.dev_share=1e-9"], "the text has "),
     ],
 )  # fmt: skip
 def test_a_recipe_that_will_not_do_is_one_line_and_nothing_is_written(cli, scribe, tmp_path, settings, said):

@@ -19,7 +19,7 @@ from plainformer.data.loader import Batch
 from plainformer.errors import WorkError
 from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints
-from plainformer.train.log import TIMING, Log
+from plainformer.train.log import Log, is_timing
 from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
@@ -224,7 +224,7 @@ class TinyRun:
             checkpoints.close()
         assert not said  # no checkpoint was unreadable
         lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-        metrics = [{name: value for name, value in line.items() if name not in TIMING} for line in lines]
+        metrics = [{name: value for name, value in line.items() if not is_timing(name)} for line in lines]
         return Ended(state, reason, progress, metrics, saved)
 
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.output import check_output
 from plainformer.cli.reading import Unknown, check_source, texts_or_lines
-from plainformer.errors import InputError, WorkError
+from plainformer.errors import WorkError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,7 +36,7 @@ def embed(
     """
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     if output is not None:
-        _check_output(output)
+        check_output(output)
     import numpy as np
 
     from plainformer.decode.labeller import Labeller
@@ -61,14 +62,6 @@ def embed(
         _write(whole, output)
         typer.echo(f"{len(whole):,} vectors of {whole.shape[1]:,} numbers are in {output}")
     unknown.tell()
-
-
-def _check_output(path: Path) -> None:
-    """Before the work, refuse a place that nothing can be written to. Raises InputError."""
-    if path.is_dir():
-        raise InputError("this is a folder", where=str(path), fix="name a file in it")
-    if not path.parent.is_dir():
-        raise InputError("there is no such folder", where=str(path.parent), fix="make it, or name another file")
 
 
 def _numbers(vector: "NDArray[np.float32]") -> list[float]:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from plainformer import atomic
+from plainformer.cli.output import check_output
 from plainformer.cli.progress import show_progress
 from plainformer.cli.train import Set, moved_to
 from plainformer.errors import InputError
@@ -43,7 +45,7 @@ def evaluate(
     keep_freed_memory()
     keep_compiled_programs()
     from plainformer.decode.translator import one_line
-    from plainformer.runs.evaluation import evaluate_run
+    from plainformer.runs.evaluation import evaluate_run, gives_no_lines
 
     changes = [*(set or []), *moved_to(data)]
     flags = {
@@ -57,9 +59,11 @@ def evaluate(
     changes += [f"{key}={inline(value)}" for key, value in flags.items() if value is not None]
     if not model.exists():
         raise InputError("there is no such run or model", where=str(model), fix="name the folder of one")
-    report, lines = evaluate_run(model, changes, text=text or (), report_file=json, progress=show_progress)
-    if output is not None and not lines:
-        raise InputError("this kind of model gives no lines to write", where="--output", fix="leave it out")
     if output is not None:
-        output.write_text("".join(one_line(line) + "\n" for line in lines), encoding="utf-8")
+        check_output(output)
+        if gives_no_lines(model):
+            raise InputError("this kind of model gives no lines to write", where="--output", fix="leave it out")
+    report, lines = evaluate_run(model, changes, text=text or (), report_file=json, progress=show_progress)
     typer.echo(str(report))
+    if output is not None:
+        atomic.write_text(output, "".join(one_line(line) + "\n" for line in lines))

@@ -40,7 +40,7 @@ class Recipe(Section):
         return self
 
     def anchored(self) -> "Recipe":
-        """The recipe as a run keeps it: its data is found from any working directory."""
+        """The recipe with absolute paths, as a run keeps it: its data is found from any working directory."""
         raise NotImplementedError
 
     def free_with(self, other: "Recipe") -> frozenset[str]:

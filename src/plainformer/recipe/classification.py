@@ -77,6 +77,8 @@ class ClassificationRecipe(Recipe):
 
     @model_validator(mode="after")
     def _check_context(self) -> "ClassificationRecipe":
+        if self.model.start and self.tokenizer != VocabularyOptions():
+            broken("tokenizer", "the vocabulary is that of the model it starts from", "leave out [tokenizer], or start")
         if self.model.start is None and (context := self.model.trial().context) < self.data.max_tokens:
             what = f"a context of {context} cannot hold data.max_tokens = {self.data.max_tokens}"
             broken("model.context", what, "raise model.context or lower data.max_tokens")

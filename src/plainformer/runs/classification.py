@@ -116,6 +116,8 @@ class ClassificationTask:
             )
         for line in found.report.lines():
             console.say(f"{name}: {line}")
+        if part is self.train and (lost := [label for label in self.labels if label not in found.report.labels]):
+            console.say(f"{name}:   warning: no text with the label {', '.join(map(repr, lost))} was kept: not learnt")
         return found
 
     def _loader(self, part: CleanedLabelled, tokenizers: Tokenizers, *, multiple: int) -> LabelledLoader:

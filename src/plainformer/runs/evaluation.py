@@ -26,7 +26,7 @@ from plainformer.evaluate.masked import evaluate_masked
 from plainformer.evaluate.report import Result, write_report
 from plainformer.evaluate.text import evaluate_text
 from plainformer.folder import read_config
-from plainformer.models.config import EncoderConfig, TransformerConfig
+from plainformer.models.config import EncoderConfig, SingleStackConfig, TransformerConfig
 from plainformer.recipe import (
     ClassificationRecipe,
     LanguageRecipe,
@@ -43,6 +43,12 @@ from plainformer.text import Tokenizer
 
 Show = Callable[[str, int, int], None]
 OneTask = TypeVar("OneTask", bound=Recipe)
+
+
+def gives_no_lines(folder: Path) -> bool:
+    """Whether scoring the model in `folder` gives nothing to write for each text: neither translations nor labels."""
+    config, _ = read_config(find_model(folder))
+    return isinstance(config, SingleStackConfig) and not getattr(config, "labels", ())
 
 
 def evaluate_run(

@@ -8,7 +8,7 @@ from typing import Any
 
 from plainformer import atomic
 from plainformer.errors import InputError, WorkError
-from plainformer.folder import save_folder, save_weights
+from plainformer.folder import save_folder
 from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
 from plainformer.runs.task import Task, Tokenizers, Work
 
@@ -109,7 +109,7 @@ def _facts(task: Task, tokenizers: Tokenizers) -> dict[str, Any]:
 
 def _check_unchanged(before: Mapping[str, Any], task: Task, tokenizers: Tokenizers, folder: Path) -> None:
     now = _facts(task, tokenizers)
-    if changed := [WHAT[key] for key, value in now.items() if before.get(key) != value]:
+    if changed := [what for key, what in WHAT.items() if before.get(key) != now.get(key)]:
         raise InputError(
             f"{' and '.join(changed)} changed since this run began",
             where=str(folder),
@@ -118,8 +118,14 @@ def _check_unchanged(before: Mapping[str, Any], task: Task, tokenizers: Tokenize
 
 
 def keep_model(model: Any, folder: Path, work: Work) -> None:
-    """Save `model` as a model folder; where there is one already, only its weights are replaced."""
+    """Save `model` as a model folder, over the one that is there."""
+    save_folder(work.content(model), folder)
+
+
+def keep_settings(model: Any, folder: Path, work: Work) -> None:
+    """Give a model folder, if it is there, what a resumed run may have changed: all but the weights.
+
+    `model` is any of the run's, for its shape.
+    """
     if (folder / "model.safetensors").exists():
-        save_weights(model, folder)
-    else:
-        save_folder(work.content(model), folder)
+        save_folder(work.content(model), folder, weights=False)

@@ -17,13 +17,14 @@ class LanguageTask(TextTask):
         config = recipe.model.make(vocab=tokenizers.source.vocab_size)
         tokens = encode(self.text, tokenizers.source, console)
         loader = self.blocks(tokens, config.context, devices, console)
-        dev, rows = self.dev_part(tokens, console), dev_rows(config.context, devices)
+        self.check_test(tokenizers.source, console)
+        (dev, counts), rows = self.dev_part(tokens, tokenizers.source, console), dev_rows(config.context, devices)
         return Work(
             config=config,
             objective=LanguageObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
             dev_batches=lambda: in_order(dev, context=config.context, rows=rows),
             content=lambda model: self.content(model, tokenizers, recipe.generate.model_dump()),
-            describe=lambda nll: {"bits_per_byte": tokens.dev_counts.bits_per_byte(nll)},
+            describe=lambda nll: {"bits_per_byte": counts.bits_per_byte(nll)},
             unit="tokens",
         )

@@ -1,6 +1,7 @@
 """The task of a masked language model: running text to a vocabulary, blocks with hidden tokens and an objective."""
 
 from plainformer.data.masking import MaskedLoader, Masking, in_order
+from plainformer.errors import InputError
 from plainformer.objective import MaskedObjective
 from plainformer.recipe import MaskedRecipe
 from plainformer.runs.task import Console, Tokenizers, Work
@@ -19,7 +20,10 @@ class MaskedTask(TextTask):
         masking = Masking.of(tokenizers.source, share=recipe.mask.share, whole_words=recipe.mask.whole_words)
         tokens = encode(self.text, tokenizers.source, console)
         blocks = self.blocks(tokens, config.context, devices, console)
-        dev, rows = self.dev_part(tokens, console), dev_rows(config.context, devices)
+        self.check_test(tokenizers.source, console)
+        (dev, _), rows = self.dev_part(tokens, tokenizers.source, console), dev_rows(config.context, devices)
+        if masking.special[dev].all():
+            raise InputError("the held-out text has no token to hide", fix="give more text, or another vocabulary")
         return Work(
             config=config,
             objective=MaskedObjective(recipe.loss.label_smoothing),

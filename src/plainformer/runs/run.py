@@ -15,7 +15,7 @@ from plainformer.folder import KINDS, AnyConfig, Model, model_type_of
 from plainformer.models.parts import count_parameters
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
 from plainformer.runs.classification import ClassificationTask
-from plainformer.runs.folder import begin_run, check_folder, keep_model, old_tokenizers
+from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_settings, old_tokenizers
 from plainformer.runs.language import LanguageTask
 from plainformer.runs.masked import MaskedTask
 from plainformer.runs.task import Console, Task, Tokenizers, Work
@@ -67,6 +67,7 @@ def run_recipe(
         InputError: recipe, data or folder will not do, or they changed since the run began.
         WorkError: numbers that are not finite, or a disk that is full.
     """
+    recipe = recipe.anchored()
     resume = check_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
     task = open_task(recipe)
     tokenizers, work, mesh = _prepare(task, recipe, folder if resume else None, Console(say, progress))
@@ -79,6 +80,7 @@ def run_recipe(
     optimizer = optimizer_of(recipe, schedule)
     state, looked = replicate(initial_state(model, optimizer), mesh), Progress()
 
+    seen = _seen_through(work, recipe, folder, mesh)
     # Only now: input that will not do leaves the disk as it was, and an older run where it is.
     begin_run(recipe, folder, task, tokenizers, resume=resume)
     keep, every = recipe.train.keep_last, recipe.train.save_every
@@ -93,7 +95,7 @@ def run_recipe(
         schedule=schedule,
         checkpoints=checkpoints,
         log=log,
-        **_seen_through(work, recipe, folder, mesh),
+        **seen,
     )
     try:
         state, reason = train(state, looked, _loop_settings(recipe), around)
@@ -148,6 +150,7 @@ def _finish(
     keep_model(last, folder / "last", work)
     mean = average(kept)
     keep_model(mean, folder / "average", work)
+    keep_settings(last, folder / "best", work)
     if around.evaluate is not None:
         sums = jax.device_get(around.evaluate(mean))
         nll = float(sums.nll / sums.tokens)

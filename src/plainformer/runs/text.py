@@ -61,13 +61,24 @@ class TextTask:
         console.say(loader.described(train.steps))
         return loader
 
-    def dev_part(self, tokens: Tokens, console: Console) -> NDArray[np.integer]:
-        """The held-out tokens that are looked at while training."""
+    def dev_part(self, tokens: Tokens, tokenizer: Tokenizer, console: Console) -> tuple[NDArray[np.integer], Counts]:
+        """The held-out tokens that are looked at while training, and how many tokens and bytes they are."""
         most = self.recipe.data.dev_tokens
         if not most or len(tokens.dev) <= most:
-            return tokens.dev
+            return tokens.dev, tokens.dev_counts
         console.say(f"dev: only the first {most:,} of its {len(tokens.dev):,} tokens are looked at while training")
-        return tokens.dev[:most]
+        part = tokens.dev[:most]
+        return part, Counts(tokens=most, bytes=len(tokenizer.decode(part.tolist()).encode()))
+
+    def check_test(self, tokenizer: Tokenizer, console: Console) -> None:
+        """Raise InputError now where the test text could not be scored at the end of the training."""
+        text = test_text(self.recipe.data)
+        if text is None:
+            return
+        # Kept in a file, which scoring finds again.
+        tokens = encode_text(text, tokenizer, progress=partial(console.progress, "characters encoded"))
+        if len(tokens.train) < 2:
+            raise InputError("the test text has fewer than two tokens", where="data.test", fix="give more text")
 
     def content(self, model: Model, tokenizers: Tokenizers, generation: Mapping[str, Any]) -> ModelFolder:
         recipe = self.recipe

@@ -12,8 +12,10 @@ from plainformer import atomic
 from plainformer.errors import WorkError
 from plainformer.extras import require
 
-# Figures of the moment, not of the run: a run done again has other ones.
-TIMING = ("seconds", "target_tokens_per_second")
+
+def is_timing(name: str) -> bool:
+    """Whether a metric is of the moment, not of the run: a run done again has another one."""
+    return name == "seconds" or name.endswith("_per_second")
 
 
 class Log:
@@ -49,6 +51,11 @@ class Log:
             self._board = require("tensorboardX", extra="tensorboard").SummaryWriter(str(folder / "tensorboard"))
         self._began, self._from = time.monotonic(), start
 
+    @property
+    def throughput(self) -> str:
+        """What the throughput is called among the metrics."""
+        return f"{self._unit.replace(' ', '_')}_per_second"
+
     def metrics(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
         """Record a line of `kind` ("train" or "dev") for `step`. Raises WorkError where the disk refuses."""
         with _told(self._path):
@@ -65,7 +72,7 @@ class Log:
         left = spent / max(step - self._from, 1) * (self._steps - step)
         text = (
             f"step {step:,}/{self._steps:,}  loss {values['loss']:.4f}  nll {values['nll']:.4f}  "
-            f"lr {values['learning_rate']:.2e}  {values['target_tokens_per_second']:,.0f} {self._unit}/s  "
+            f"lr {values['learning_rate']:.2e}  {values[self.throughput]:,.0f} {self._unit}/s  "
             f"{clock(left)} left"
         )
         if self._live:

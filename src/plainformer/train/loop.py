@@ -139,7 +139,7 @@ def _report(state: TrainState, step: int, clock: float, around: Surroundings) ->
     values = {
         **_means(sums),
         "learning_rate": float(around.schedule(step)),
-        "target_tokens_per_second": float(sums.tokens) / max(now - clock, 1e-9),
+        around.log.throughput: float(sums.tokens) / max(now - clock, 1e-9),
         "seconds": now - clock,
     }
     around.log.metrics("train", step, values)
