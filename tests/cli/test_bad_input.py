@@ -298,13 +298,21 @@ def test_a_folder_that_may_not_be_written_is_one_line(cli, trained, tmp_path, sm
     assert list(locked.iterdir()) == []
 
 
-@pytest.mark.parametrize("option", ["--json", "--output"])
-def test_a_result_that_cannot_be_written_is_one_line(cli, trained, tmp_path, option):
+def test_a_report_that_cannot_be_written_is_one_line(cli, trained, tmp_path):
     place = tmp_path / "file" / "result"
     place.parent.write_text("mine")
-    outcome = cli("evaluate", trained.folder, "--pairs", "test", option, place)
+    outcome = cli("evaluate", trained.folder, "--pairs", "test", "--json", place)
     assert outcome.code == 1
     assert outcome.last_line().startswith(str(place))
+
+
+@pytest.mark.parametrize("name", ["file/result", "nowhere/result", "folder"])
+def test_a_place_that_takes_no_lines_is_refused_before_the_work(cli, trained, tmp_path, monkeypatch, name):
+    (tmp_path / "file").write_text("mine")
+    (tmp_path / "folder").mkdir()
+    monkeypatch.setattr("plainformer.runs.evaluation.load_as", None)  # which the work begins with
+    error = cli("evaluate", trained.folder, "--pairs", "test", "--output", tmp_path / name).error(2)
+    assert error.startswith(str(tmp_path))
 
 
 @pytest.fixture(scope="module")
