@@ -7,6 +7,7 @@ import math
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -309,6 +310,32 @@ def _results(run: Path) -> dict[str, object]:
 def results() -> Callable[[Path], dict[str, object]]:
     """What a run came to, for comparing two."""
     return _results
+
+
+@pytest.fixture
+def check_interruption(cli, results, tmp_path, monkeypatch) -> Callable[[Path, Path, int], None]:
+    """`check_interruption(recipe, run, step)`: stopped by a signal in that step and resumed, a run ends as `run` did,
+    weights and figures to the bit."""
+
+    def check(recipe: Path, run: Path, step: int) -> None:
+        from plainformer.train import loop
+
+        real, raised = loop._due, []
+
+        def due(now: int, every: int, last: int | None = None) -> bool:
+            if now == step and not raised:
+                raised.append(now)
+                signal.raise_signal(signal.SIGINT)
+            return real(now, every, last)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(loop, "_due", due)
+            assert cli("train", recipe, "--run", tmp_path / "run").code == 130
+        assert raised == [step]
+        assert cli("train", recipe, "--run", tmp_path / "run", "--resume").code == 0
+        assert results(tmp_path / "run") == results(run)
+
+    return check
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import json
 import math
 import random
 import shutil
-import signal
 from collections import Counter
 
 import numpy as np
@@ -127,26 +126,9 @@ def test_the_figures_fall_and_the_folder_is_complete(cli, critic):
 
 
 @pytest.mark.parametrize("step", [3, 10])
-def test_interrupted_and_resumed_equals_uninterrupted(cli, critic, results, tmp_path, monkeypatch, step):
-    """Stopped by a signal in the middle; weights and figures to the bit."""
-    from plainformer.train import loop
-
+def test_interrupted_and_resumed_equals_uninterrupted(check_interruption, critic, step):
     recipe, run, _ = critic
-    real = loop._due
-    raised = []
-
-    def due(now, every, last=None):
-        if now == step and not raised:
-            raised.append(now)
-            signal.raise_signal(signal.SIGINT)
-        return real(now, every, last)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "_due", due)
-        assert cli("train", recipe, "--run", tmp_path / "run").code == 130
-    assert raised == [step]
-    assert cli("train", recipe, "--run", tmp_path / "run", "--resume").code == 0
-    assert results(tmp_path / "run") == results(run)
+    check_interruption(recipe, run, step)
 
 
 @pytest.mark.parametrize(("name", "what"), [("train", "the training data"), ("val", "the dev data")])

@@ -4,7 +4,6 @@ import json
 import math
 import random
 import shutil
-import signal
 
 import pytest
 from safetensors.numpy import load_file
@@ -127,26 +126,9 @@ def test_evaluate_on_another_text(cli, scribe, tmp_path):
 
 
 @pytest.mark.parametrize("step", [3, 10, 17])
-def test_interrupted_and_resumed_equals_uninterrupted(cli, scribe, results, tmp_path, monkeypatch, step):
-    """Stopped by a signal in the middle; weights and figures to the bit."""
-    from plainformer.train import loop
-
+def test_interrupted_and_resumed_equals_uninterrupted(check_interruption, scribe, step):
     recipe, _, run, _ = scribe
-    real = loop._due
-    raised = []
-
-    def due(now, every, last=None):
-        if now == step and not raised:
-            raised.append(now)
-            signal.raise_signal(signal.SIGINT)
-        return real(now, every, last)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "_due", due)
-        assert cli("train", recipe, "--run", tmp_path / "run").code == 130
-    assert raised == [step]
-    assert cli("train", recipe, "--run", tmp_path / "run", "--resume").code == 0
-    assert results(tmp_path / "run") == results(run)
+    check_interruption(recipe, run, step)
 
 
 def test_changed_text_is_refused_and_moved_text_is_not(cli, scribe, tmp_path):

@@ -4,7 +4,6 @@ import json
 import math
 import random
 import shutil
-import signal
 
 import pytest
 
@@ -166,26 +165,9 @@ def test_a_model_in_the_run_of_another_task_is_one_line(cli, trained, reader, tm
 
 
 @pytest.mark.parametrize("step", [3, 10])
-def test_interrupted_and_resumed_equals_uninterrupted(cli, reader, results, tmp_path, monkeypatch, step):
-    """Stopped by a signal in the middle; weights and figures to the bit."""
-    from plainformer.train import loop
-
+def test_interrupted_and_resumed_equals_uninterrupted(check_interruption, reader, step):
     recipe, _, run, _ = reader
-    real = loop._due
-    raised = []
-
-    def due(now, every, last=None):
-        if now == step and not raised:
-            raised.append(now)
-            signal.raise_signal(signal.SIGINT)
-        return real(now, every, last)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(loop, "_due", due)
-        assert cli("train", recipe, "--run", tmp_path / "run").code == 130
-    assert raised == [step]
-    assert cli("train", recipe, "--run", tmp_path / "run", "--resume").code == 0
-    assert results(tmp_path / "run") == results(run)
+    check_interruption(recipe, run, step)
 
 
 def test_changed_text_is_refused_and_moved_text_is_not(cli, reader, tmp_path):

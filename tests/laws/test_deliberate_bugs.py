@@ -103,7 +103,9 @@ def test_an_undefined_name_behind_the_mask_is_caught(monkeypatch: pytest.MonkeyP
     """Never met by a demonstration without a mask."""
 
     def forgetful(scores: jax.Array, mask: jax.Array | None) -> jax.Array:
-        return masked_softmax(scores, None) if mask is None else masked_softmax(scroes, mask)  # noqa: F821 # pyright: ignore
+        # Evaluated as text, so that the checkers of this file, which would see the mistake, do not.
+        names = {"masked_softmax": masked_softmax, "scores": scores, "mask": mask}
+        return masked_softmax(scores, None) if mask is None else eval("masked_softmax(scroes, mask)", names)
 
     law = borrowed("laws/test_model_laws.py::test_the_kernel_equals_the_spec_in_values_and_gradients")
     monkeypatch.setattr(kernel, "masked_softmax", forgetful)

@@ -1,5 +1,6 @@
 """What the recipes of all tasks have in common."""
 
+from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
@@ -8,7 +9,7 @@ from plainformer.recipe.sections import OptimizerOptions, ScheduleOptions, Secti
 from plainformer.validation import broken
 
 
-class Recipe(Section):
+class Recipe(Section, ABC):
     """Everything that decides a training run, as one typed object. A task's own recipe adds its tables.
 
     `task` says which it is; `data`, `tokenizer`, `model`, `loss` and `train`, a `TrainOptions`, are the task's.
@@ -39,9 +40,9 @@ class Recipe(Section):
             broken("schedule.warmup", what, "lower schedule.warmup or raise train.steps")
         return self
 
+    @abstractmethod
     def anchored(self) -> "Recipe":
         """The recipe with absolute paths, as a run keeps it: its data is found from any working directory."""
-        raise NotImplementedError
 
     def free_with(self, other: "Recipe") -> frozenset[str]:
         """The keys in which a resumed run may differ from `other`, the one that it resumes."""
