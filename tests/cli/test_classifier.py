@@ -1,81 +1,17 @@
-"""Training a classifier from the command line, on its own and from a masked language model."""
+"""Training a classifier from the command line, and measuring it."""
 
 import json
 import math
-import random
 import shutil
 from collections import Counter
 
-import numpy as np
 import pytest
-from safetensors.numpy import load_file
-
-RECIPE = """\
-name = "critic"
-task = "classification"
-
-[data]
-folder = "{folder}"
-test = "test"
-max_tokens = 40
-batch_tokens = 640
-buckets = 1
-
-[tokenizer]
-kind = "character"
-byte_fallback = false
-
-[model]
-{model}
-
-[schedule]
-name = "constant"
-warmup = 5
-peak = 0.03
-
-[train]
-steps = 20
-save_every = 10
-evaluate_every = 10
-log_every = 5
-keep_last = 2
-seed = 7
-mesh = 1
-"""
-SHAPE = """\
-d_model = 16
-d_ff = 24
-heads = 2
-layers = 1
-context = 48
-dropout = 0.1"""
-
-WORDS = {"good": ["lovely", "kind", "fine"], "bad": ["awful", "cruel", "sad"]}
-
-
-def some_texts(seed: int, count: int) -> list[str]:
-    """Lines of label, tab, text; every third text is of the other kind than its label, so that none is perfect."""
-    draw = random.Random(seed)
-    lines = []
-    for number in range(count):
-        label, other = draw.sample(sorted(WORDS), 2)
-        word = draw.choice(WORDS[other if number % 3 == 0 else label])
-        lines.append(f"{label}\tthe {draw.choice(['film', 'play', 'song'])} is {word} {draw.randrange(100)}\n")
-    return lines
-
-
-ONCE = "odd\ta thing of its own\n"
-LONG = "good\t" + "very " * 9 + "fine\n"
+from opinions import RECIPE, SHAPE, write_texts
 
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory):
-    """A folder of labelled texts: in the training set a blank line, one that is too long and a label that is rare."""
-    folder = tmp_path_factory.mktemp("texts")
-    (folder / "train.tsv").write_text("".join([*some_texts(1, 60), "\n", LONG, ONCE]))
-    (folder / "val.tsv").write_text("".join(some_texts(2, 17)))
-    (folder / "test.tsv").write_text("".join([*some_texts(3, 11), "\n", *some_texts(4, 8)]))
-    return folder
+    return write_texts(tmp_path_factory.mktemp("texts"))
 
 
 @pytest.fixture(scope="module")
@@ -267,91 +203,6 @@ def test_what_the_vocabulary_lacks_is_counted(cli, critic, tmp_path):
     outcome = cli("evaluate", run, "--data", tmp_path, "--pairs", "more")
     assert outcome.code == 0, outcome
     assert "2 tokens were read as unknown" in outcome.out
-
-
-# From a masked language model
-
-
-@pytest.fixture(scope="module")
-def start(texts, tmp_path_factory):
-    """A run's folder with a small masked language model in it, as if trained."""
-    import jax
-
-    from plainformer.folder import ModelFolder, save_folder
-    from plainformer.models import EncoderConfig, MaskedLanguageModel
-    from plainformer.text import SpecialTokens, train_character
-
-    tokenizer = train_character([(texts / "train.tsv").read_text(), "xyz"], special=SpecialTokens(mask="<mask>"))
-    config = EncoderConfig(vocab=tokenizer.vocab_size, layers=1, context=48, d_model=20, d_ff=28, heads=4)
-    model = MaskedLanguageModel(config, key=jax.random.key(3))
-    run = tmp_path_factory.mktemp("start")
-    save_folder(ModelFolder(model, tokenizer, tokenizer), run / "average")
-    return run
-
-
-@pytest.fixture(scope="module")
-def tuned(cli, program_cache, texts, start, tmp_path_factory):
-    """A classifier that starts from it, trained so little that it is still seen: (recipe, run, outcome)."""
-    root = tmp_path_factory.mktemp("tuned")
-    recipe = root / "tuned.toml"
-    text = RECIPE.format(folder=texts, model=f'start = "{start}"').replace("peak = 0.03", "peak = 1e-7")
-    text = text.replace('[tokenizer]\nkind = "character"\nbyte_fallback = false\n', "")
-    recipe.write_text(text.replace("steps = 20", "steps = 2"), encoding="utf-8")
-    outcome = cli("train", recipe, "--run", root / "run")
-    assert outcome.code == 0, outcome
-    return recipe, root / "run", outcome
-
-
-def test_encoder_and_vocabulary_are_taken_over(cli, tuned, start):
-    _, run, outcome = tuned
-    assert "tokenizer: that of the model it starts from, " in outcome.out
-    assert (run / "last" / "tokenizer.json").read_bytes() == (start / "average" / "tokenizer.json").read_bytes()
-    old, new = (load_file(folder / "model.safetensors") for folder in (start / "average", run / "last"))
-    encoder = {name for name in old if name.startswith("encoder.")}
-    assert encoder == {name for name in new if name.startswith("encoder.")}
-    assert len(encoder) > 10
-    for name in encoder:
-        # Two steps of at most 1e-7.
-        np.testing.assert_allclose(new[name], old[name], atol=1e-6)
-    assert new["output.weight"].shape == (20, 3)
-
-
-def test_a_start_that_changed_is_refused_by_name(cli, tuned, start, tmp_path):
-    recipe, run, _ = tuned
-    copy, moved = shutil.copytree(run, tmp_path / "run"), shutil.copytree(start, tmp_path / "start")
-    resume = ("train", recipe, "--run", copy, "--resume", "--set", f"model.start={moved}")
-    assert cli(*resume).code == 0  # where it is does not matter
-    weights = moved / "average" / "model.safetensors"
-    content = bytearray(weights.read_bytes())
-    content[-1] ^= 1
-    weights.write_bytes(bytes(content))
-    error = cli(*resume).error(2)
-    assert error.startswith(f"{copy}: the model that it starts from changed since this run began; ")
-    error = cli("train", recipe, "--run", copy, "--resume", "--set", "model.start=").error(2)
-    assert "changed since this run began" in error
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (["model.start=nowhere"], "nowhere: there is no such model folder; name a run, or a model folder"),
-        (["data.max_tokens=100"], "data.max_tokens: the model that it starts from reads 48 tokens; lower it to that"),
-        (["model.layers=2"], "the shape is that of the model it starts from; leave out layers, or start"),
-    ],
-)
-def test_a_start_that_will_not_do_is_one_line(cli, tuned, tmp_path, settings, said):
-    recipe, _, _ = tuned
-    outcome = cli("train", recipe, "--run", tmp_path / "run", *(part for one in settings for part in ("--set", one)))
-    assert said in outcome.error(2)
-    assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize("kind", ["character", "classifier"])
-def test_a_start_of_another_kind_is_one_line(cli, tuned, models, tmp_path, kind):
-    recipe, _, _ = tuned
-    error = cli("train", recipe, "--run", tmp_path / "run", "--set", f"model.start={models[kind]}").error(2)
-    verb = {"character": "generate", "classifier": "classify"}[kind]
-    assert error == f"{models[kind]}: this model is for plainformer {verb}, not for model.start"
 
 
 # What is refused

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from numpy_training import cross_entropy, noam
 from numpy_transformer import (
     Attention,
     DecoderLayer,
@@ -28,10 +29,8 @@ from numpy_transformer import (
     Setting,
     Weights,
     classifier,
-    cross_entropy,
     language_model,
     masked_language_model,
-    noam,
     transformer,
 )
 

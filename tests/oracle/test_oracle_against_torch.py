@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 import pytest
+from numpy_training import cross_entropy, noam
 from numpy_transformer import (
     Attention,
     Floats,
@@ -15,10 +16,8 @@ from numpy_transformer import (
     Setting,
     activate,
     attend,
-    cross_entropy,
     decoder_layer,
     encoder_layer,
-    noam,
     normalise,
     sinusoid,
 )
