@@ -38,10 +38,8 @@ def beside_the_paper(name: str) -> list[str]:
 
 
 def other(name: str) -> list[str]:
-    """An encoder's count depends on its head, which a preset does not say."""
     row = preset_row(name)
-    parameters = "depends on the head" if row.kind == "encoder" else f"{row.parameters:,}"
-    return [*shape(row), row.kind, f"{row.vocab:,}", parameters]
+    return [*shape(row), row.kind, f"{row.vocab:,}", f"{row.parameters:,}"]
 
 
 SHAPE = ["preset", "layers", "d_model", "d_ff", "heads", "d_k, d_v"]

@@ -7,7 +7,7 @@ import jax
 import pytest
 
 from plainformer.folder import ModelFolder, save_folder
-from plainformer.inspect.count import count, has_model
+from plainformer.inspect.count import count
 from plainformer.models import PRESETS, LanguageModel, LanguageModelConfig
 from plainformer.text.word import train_word
 
@@ -45,12 +45,8 @@ def test_a_presets_total_is_that_worked_out_by_hand(cli, preset, parameters, voc
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_is_described_or_refused_in_one_line(cli, name):
-    outcome = cli("info", name)
-    if has_model(PRESETS[name].make()):
-        assert total(outcome.out) == count(PRESETS[name].make())
-    else:
-        assert "a kind of model that this version cannot make" in outcome.error(2)
+def test_every_preset_is_described(cli, name):
+    assert total(cli("info", name).out) == count(PRESETS[name].make())
 
 
 def test_all_presets_stand_beside_each_other(cli):
@@ -67,7 +63,8 @@ def test_all_presets_stand_beside_each_other(cli):
     assert about == f"    {PRESETS['paper-base'].about}"
     gpt2 = ["gpt2", "decoder", "12", "768", "3072", "12", "64/64", "50,257", "124,475,904", "-"]
     assert rows["gpt2"][0].split() == gpt2
-    assert rows["jab-encoder"][0].split()[:8] == ["jab-encoder", "encoder", "2", "64", "256", "4", "16/16", "1,000"]
+    encoder = ["jab-encoder", "encoder", "2", "64", "256", "4", "16/16", "1,000", "166,144", "-"]
+    assert rows["jab-encoder"][0].split() == encoder
     assert len({len(line) for line, _ in rows.values() if not line.startswith("The")} | {len(header)}) == 1
 
 

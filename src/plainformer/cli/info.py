@@ -10,7 +10,7 @@ import typer
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
-    from plainformer.models.config import Config
+    from plainformer.folder import AnyConfig
 
 
 def info(
@@ -49,7 +49,7 @@ def _show_model(model: str, vocab: int | None) -> None:
         typer.echo(f"- {line}")
 
 
-def _find(model: str, vocab: int | None) -> "tuple[Config, list[str]]":
+def _find(model: str, vocab: int | None) -> "tuple[AnyConfig, list[str]]":
     """The configuration of a preset, a model folder or a run, and what there is to say about it."""
     from plainformer.models import PRESETS, TransformerConfig
 
@@ -92,7 +92,7 @@ def _show_presets(vocab: int | None) -> None:
     cells = [
         (
             *(row.name, row.kind, row.layers, str(row.d_model), str(row.d_ff), str(row.heads), f"{row.d_k}/{row.d_v}"),
-            *(f"{row.vocab:,}", "-" if row.parameters is None else f"{row.parameters:,}"),
+            *(f"{row.vocab:,}", f"{row.parameters:,}"),
             "-" if row.millions is None else f"{row.millions} million",
         )
         for row in rows

@@ -3,13 +3,11 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
-from typing import TypeGuard
 
 import jax
 
-from plainformer.errors import InputError
-from plainformer.folder import KINDS, AnyConfig, skeleton_of
-from plainformer.models.config import Config, TransformerConfig
+from plainformer.folder import AnyConfig, skeleton_of
+from plainformer.models.config import TransformerConfig
 
 
 @dataclass(frozen=True)
@@ -24,27 +22,16 @@ class Part:
         return math.prod(self.shape)
 
 
-def has_model(config: Config) -> TypeGuard[AnyConfig]:
-    """Whether there is a model of this kind, whose parts can be listed."""
-    return any(type(config) is kind.config for kind in KINDS.values())
-
-
-def parts(config: Config) -> list[Part]:
-    """Every parameter array of the model that `config` describes, without making it. A tied table stands once.
-
-    Raises:
-        InputError: there is no model of this kind.
-    """
-    if not has_model(config):
-        raise InputError(f"{type(config).__name__} describes a kind of model that this version cannot make")
+def parts(config: AnyConfig) -> list[Part]:
+    """Every parameter array of the model that `config` describes, without making it. A tied table stands once."""
     return [
         Part(jax.tree_util.keystr(path, simple=True, separator="."), leaf.shape)
         for path, leaf in jax.tree_util.tree_leaves_with_path(skeleton_of(config))
     ]
 
 
-def count(config: Config) -> int:
-    """The parameters of the model that `config` describes. Raises InputError as `parts`."""
+def count(config: AnyConfig) -> int:
+    """The parameters of the model that `config` describes."""
     return sum(part.parameters for part in parts(config))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
-from plainformer.inspect.count import count, has_model
+from plainformer.inspect.count import count
 from plainformer.models.config import EncoderConfig, TransformerConfig
 from plainformer.models.presets import PRESETS
 
@@ -14,7 +14,7 @@ class Row(NamedTuple):
     """A preset as `plainformer info --presets` shows it.
 
     layers: "6+6" of an encoder and a decoder, "12" of a single stack.
-    parameters: with `vocab` tokens; None while there is no model of its kind.
+    parameters: with `vocab` tokens.
     millions: what the paper gives, rounded to a million; None where it gives nothing.
     """
 
@@ -27,16 +27,14 @@ class Row(NamedTuple):
     d_k: int
     d_v: int
     vocab: int
-    parameters: int | None
+    parameters: int
     millions: int | None
     about: str
 
     @property
     def departure(self) -> float | None:
         """How much more parameters than the paper's: 0.01 is 1 % more."""
-        if self.parameters is None or self.millions is None:
-            return None
-        return self.parameters / (self.millions * 1e6) - 1
+        return None if self.millions is None else self.parameters / (self.millions * 1e6) - 1
 
 
 def preset_row(name: str, vocab: int | None = None) -> Row:
@@ -57,7 +55,7 @@ def preset_row(name: str, vocab: int | None = None) -> Row:
         d_k=config.key_width,
         d_v=config.value_width,
         vocab=preset.vocab if vocab is None else vocab,
-        parameters=count(config) if has_model(config) else None,
+        parameters=count(config),
         millions=preset.millions,
         about=preset.about,
     )
