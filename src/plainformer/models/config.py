@@ -8,7 +8,7 @@ from plainformer.errors import InputError
 from plainformer.fields import is_of_type
 
 Tie = Literal["three-way", "source-target", "target-output", "none"]
-Kind = TypeVar("Kind", bound="Config")
+ConfigT = TypeVar("ConfigT", bound="Config")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ class Config:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls: type[Kind], values: dict[str, Any], *, where: str = "config.json") -> Kind:
+    def from_dict(cls: type[ConfigT], values: dict[str, Any], *, where: str = "config.json") -> ConfigT:
         """Raises InputError on an unknown or missing key, a value of the wrong type, or sizes that do not fit."""
         defaults = {field.name: field.default for field in fields(cls)}
         if unknown := sorted(set(values) - set(defaults)):

@@ -18,7 +18,7 @@ from plainformer.models.config import EncoderConfig
 from plainformer.models.parts import make_added_position, make_final_norm, make_stack
 from plainformer.nn.block import EncoderLayer, split_keys
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.embedding import Embedding
+from plainformer.nn.embedding import Embedding, logits_of
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import padding_mask
 from plainformer.nn.norm import Norm
@@ -89,9 +89,7 @@ class MaskedLanguageModel(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        logits = multiply(hidden, self.output_weight)
-        real = jnp.arange(logits.shape[-1]) < self.config.vocab
-        return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -jnp.inf)
+        return logits_of(hidden, self.output_weight, self.config.vocab)
 
     def __call__(self, ids: Ids, valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Logits:
         """Logits (batch, seq, vocab) of the token at every place. Training and use compute those of a few places."""

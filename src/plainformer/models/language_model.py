@@ -14,12 +14,11 @@ from plainformer.models.parts import make_added_position, make_final_norm, make_
 from plainformer.nn.block import EncoderLayer, split_keys
 from plainformer.nn.cache import KeysValues, empty_cache
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.embedding import Embedding
+from plainformer.nn.embedding import Embedding, logits_of
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import cache_mask, causal_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Position
-from plainformer.nn.precision import multiply
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Ids, Int, Logits, PRNGKeyArray
 
@@ -73,9 +72,7 @@ class LanguageModel(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        logits = multiply(hidden, self.output_weight)
-        real = jnp.arange(logits.shape[-1]) < self.config.vocab
-        return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -jnp.inf)
+        return logits_of(hidden, self.output_weight, self.config.vocab)
 
     def __call__(self, ids: Ids, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Logits:
         """Logits (batch, seq, vocab) of every next token."""

@@ -19,12 +19,11 @@ from plainformer.models.parts import (
 from plainformer.nn.block import DecoderLayer, EncoderLayer, split_keys
 from plainformer.nn.cache import KeysValues, empty_cache
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.embedding import Embedding
+from plainformer.nn.embedding import Embedding, logits_of
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import cache_mask, causal_mask, padding_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Learned, Position, Sinusoidal
-from plainformer.nn.precision import multiply
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Mask, MemoryMask, PRNGKeyArray, Valid
 
@@ -177,9 +176,7 @@ class Transformer(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        logits = multiply(hidden, self.output_weight)
-        real = jnp.arange(logits.shape[-1]) < self.config.target_vocab
-        return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -jnp.inf)
+        return logits_of(hidden, self.output_weight, self.config.target_vocab)
 
     def __call__(
         self,

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.nn.precision import multiply
 from plainformer.shapes import Array, Float, Int, PRNGKeyArray
 
 
@@ -26,3 +27,12 @@ class Embedding(eqx.Module):
     def __call__(self, ids: Int[Array, "*axes"]) -> Float[Array, "*axes d_model"]:
         rows = jnp.take(self.table, ids, axis=0)
         return rows * math.sqrt(self.table.shape[1]) if self.scaled else rows
+
+
+def logits_of(
+    hidden: Float[Array, "*axes d_model"], weight: Float[Array, "d_model rows"], vocab: int
+) -> Float[Array, "*axes rows"]:
+    """Hidden states to float32 logits by an output projection; those of rows from `vocab` on, no tokens, are -inf."""
+    logits = multiply(hidden, weight)
+    real = jnp.arange(logits.shape[-1]) < vocab
+    return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -jnp.inf)
