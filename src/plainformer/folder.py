@@ -18,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from plainformer import atomic
-from plainformer.data.corpus import some_of
+from plainformer.data.find import some_of
 from plainformer.errors import InputError, WorkError
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plainformer.data.labelled import check_labels, label_names, read_labelled
+from plainformer.data import check_labels, label_names, read_labelled
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

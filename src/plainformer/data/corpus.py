@@ -8,55 +8,22 @@ The format is known by the name, each file plain or `.gz`:
     train.tmx               TMX; also train.en-de.tmx and train.de-en.tmx
 """
 
-import difflib
 import hashlib
 import itertools
-import os
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import overload
 
 from plainformer.data.alignment import first_out_of_step
+from plainformer.data.find import Listing, listing_for, some_of, suggestion, without_gz
 from plainformer.data.formats import Row, json_rows, read_lines, tsv_rows
+from plainformer.data.origins import Origins, select_origins
 from plainformer.data.tmx import tmx_rows
 from plainformer.errors import InputError
 
 _BY_STEM = (".tsv", ".jsonl", ".tmx")
 _BY_NAME = (".tsv", ".txt", ".jsonl", ".tmx")
-
-
-@dataclass(frozen=True)
-class Origins(Sequence[str]):
-    """The places "file:line" of the sentences of one file, put into words only when asked for.
-
-    Args:
-        path: the file.
-        numbers: the line number (from 1) of each sentence.
-    """
-
-    path: Path
-    numbers: Sequence[int]
-
-    def __len__(self) -> int:
-        return len(self.numbers)
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> "Origins": ...
-    def __getitem__(self, index: int | slice) -> "str | Origins":
-        if isinstance(index, slice):
-            return Origins(self.path, self.numbers[index])
-        return f"{self.path}:{self.numbers[index]}"
-
-
-def select_origins(origin: Sequence[str], indices: Sequence[int]) -> Sequence[str]:
-    """The places at `indices`, in that order."""
-    if isinstance(origin, Origins):
-        return Origins(origin.path, array("q", (origin.numbers[i] for i in indices)))
-    return [origin[i] for i in indices]
 
 
 @dataclass(frozen=True)
@@ -169,60 +136,30 @@ def _aligned(source_path: Path, target_path: Path) -> Pairs:
 
 def _find(folder: Path, name: str, source: str, target: str) -> tuple[Path] | tuple[Path, Path]:
     """The one file, or the two, that `name` stands for."""
-    folder, name = (folder / name).parent, Path(name).name
-    names = names_in(folder)
-    if name in names and without_gz(name).endswith(_BY_NAME):
-        return (folder / name,)
-
-    def present(*wanted: str) -> list[Path]:
-        return [folder / full for base in wanted for full in (base, f"{base}.gz") if full in names]
-
-    sides = present(f"{name}.{source}"), present(f"{name}.{target}")
-    single = present(
+    listing, name = listing_for(folder, name)
+    if name in listing.names and without_gz(name).endswith(_BY_NAME):
+        return (listing.folder / name,)
+    sides = listing.present(f"{name}.{source}"), listing.present(f"{name}.{target}")
+    single = listing.present(
         *(name + suffix for suffix in _BY_STEM), f"{name}.{source}-{target}.tmx", f"{name}.{target}-{source}.tmx"
     )
     found: list[tuple[Path] | tuple[Path, Path]] = [*itertools.product(*sides), *((path,) for path in single)]
-    if len(found) == 1:
-        return found[0]
-    if found:
-        listed = ", ".join(dict.fromkeys(path.name for files in found for path in files))
-        raise InputError(
-            f"several files could be {name!r}: {listed}",
-            where=str(folder),
-            fix="give the whole file name, or move the others away",
-        )
-    raise _not_found(folder, names, name, (source, target), [path.name for side in sides for path in side])
+    if files := listing.only(name, found):
+        return files
+    raise _not_found(listing, name, (source, target), [path.name for side in sides for path in side])
 
 
-def names_in(folder: Path) -> set[str]:
-    """The names of what is in a folder. Raises InputError, with what is close, if it is none or cannot be read."""
-    try:
-        return set(os.listdir(folder))
-    except FileNotFoundError as error:
-        parent = folder.parent
-        near = difflib.get_close_matches(folder.name, os.listdir(parent) if parent.is_dir() else [], n=3)
-        fix = f"did you mean {any_of(near)}?" if near else "check the path"
-        raise InputError("there is no such folder", where=str(folder), fix=fix) from error
-    except NotADirectoryError as error:
-        fix = f"give the folder {folder.parent} and the name {folder.name}"
-        raise InputError("this is a file, and a folder is needed", where=str(folder), fix=fix) from error
-    except OSError as error:
-        raise InputError(f"the folder cannot be read ({error.strerror or error})", where=str(folder)) from error
-
-
-def _not_found(folder: Path, names: set[str], name: str, languages: tuple[str, str], half: list[str]) -> InputError:
+def _not_found(listing: Listing, name: str, languages: tuple[str, str], half: list[str]) -> InputError:
     """The error for a name that stands for nothing, with whatever in the folder is closest to it."""
-    where = str(folder)
-    visible = sorted(entry for entry in names if not entry.startswith("."))
-    pair = "-".join(languages)
+    where, visible, pair = str(listing.folder), listing.visible, "-".join(languages)
     if half:
         missing = next(code for code in languages if f"{name}.{code}" not in {without_gz(file) for file in half})
-        near = difflib.get_close_matches(f"{name}.{missing}", [entry for entry in visible if entry not in half], n=3)
-        what = f"{name}.{missing} is missing beside {half[0]}"
-        return InputError(what, where=where, fix=f"did you mean {any_of(near)}?" if near else f"add {name}.{missing}")
+        others = [entry for entry in visible if entry not in half]
+        fix = suggestion(f"{name}.{missing}", others, otherwise=f"add {name}.{missing}")
+        return InputError(f"{name}.{missing} is missing beside {half[0]}", where=where, fix=fix)
     stem, dot, code = without_gz(name).rpartition(".")
-    if name in names:
-        if (folder / name).is_dir():
+    if name in listing.names:
+        if (listing.folder / name).is_dir():
             return InputError(f"{name} is a folder", where=where, fix="give it as the folder, and a name inside it")
         if dot and code in languages:
             return InputError(f"{name} is one side of a pair of files", where=where, fix=f"give the name {stem!r}")
@@ -235,22 +172,5 @@ def _not_found(folder: Path, names: set[str], name: str, languages: tuple[str, s
     if relatives:
         return InputError(what, where=where, fix=f"the folder has {some_of(relatives)}")
     stems = {without_gz(entry).rpartition(".")[0] for entry in visible} - {""}
-    near = difflib.get_close_matches(name, sorted(stems | set(visible)), n=3)
-    if near:
-        return InputError(what, where=where, fix=f"did you mean {any_of(near)}?")
-    return InputError(what, where=where, fix=f"the folder has {some_of(visible)}" if visible else "the folder is empty")
-
-
-def without_gz(name: str) -> str:
-    """A file's name without the suffix that says that it is compressed."""
-    return name.removesuffix(".gz")
-
-
-def any_of(names: Sequence[str]) -> str:
-    """Names between which somebody is to choose."""
-    return " or ".join(repr(name) for name in names)
-
-
-def some_of(names: Sequence[str], most: int = 8) -> str:
-    """The first names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    fix = suggestion(name, sorted(stems | set(visible)), otherwise=listing.described())
+    return InputError(what, where=where, fix=fix)

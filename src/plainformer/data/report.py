@@ -48,7 +48,7 @@ class Overlap:
 
 
 @dataclass(frozen=True)
-class Report:
+class CleaningReport:
     """What `clean` did and what is left.
 
     Args:
@@ -107,7 +107,7 @@ class Cleaned:
     pairs: Pairs
     source_ids: list[list[int]]
     target_ids: list[list[int]]
-    report: Report
+    report: CleaningReport
 
 
 def clean(
@@ -150,7 +150,7 @@ def clean(
         counts = ", ".join(f"{number:,} {reason}" for reason, number in dropped.items() if number) or "there was none"
         raise InputError(f"no pair is left ({counts})", fix="check the text and the limits on length")
     sources, targets = [source_ids[i] for i in kept], [target_ids[i] for i in kept]
-    report = Report(
+    report = CleaningReport(
         read=len(pairs),
         kept=len(kept),
         dropped=dropped,

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from plainformer.data.corpus import any_of, some_of
 from plainformer.data.embedded import TEXTS
+from plainformer.data.find import some_of, suggestion, without_gz
 from plainformer.data.formats import json_texts, text_blocks
 from plainformer.errors import InputError
 
@@ -183,7 +183,7 @@ def find_files(paths: Sequence[str | Path]) -> list[Path]:
 
 
 def _suffix(path: Path) -> str:
-    return Path(path.name.removesuffix(".gz")).suffix
+    return Path(without_gz(path.name)).suffix
 
 
 def _check_file(path: Path) -> None:
@@ -202,9 +202,8 @@ def _nothing_at(path: Path, what: str) -> InputError:
         names = sorted(name for name in os.listdir(missing.parent) if not name.startswith("."))
     except OSError:
         return InputError(what, where=str(path), fix="check the path")
-    near = difflib.get_close_matches(missing.name, names, n=3)
-    fix = f"did you mean {any_of(near)}?" if near else f"{missing.parent} has {some_of(names) or 'nothing in it'}"
-    return InputError(what, where=str(path), fix=fix)
+    there = f"{missing.parent} has {some_of(names) or 'nothing in it'}"
+    return InputError(what, where=str(path), fix=suggestion(missing.name, names, otherwise=there))
 
 
 def _surveyed(name: str, read: Documents, dev_share: float) -> RunningText:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from plainformer.data.labelled import Labelled, check_labels, check_readable
+from plainformer.data.labelled import Labelled
+from plainformer.data.labels import check_labels, check_readable
 from plainformer.decode.labeller import Labeller
 from plainformer.errors import InputError
 from plainformer.evaluate.classification import ClassificationScores, score_labels

@@ -6,16 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plainformer.data.labelled import (
-    CleanedLabelled,
-    Labelled,
-    check_labels,
-    check_readable,
-    clean_labelled,
-    label_names,
-    read_labelled,
-)
+from plainformer.data.labelled import Labelled, read_labelled
 from plainformer.data.labelled_loader import LabelledLoader
+from plainformer.data.labelled_report import CleanedLabelled, clean_labelled
+from plainformer.data.labels import check_labels, check_readable, label_names
 from plainformer.decode.load import find_model, load_as
 from plainformer.decode.reader import Reader
 from plainformer.errors import InputError
