@@ -70,10 +70,6 @@ class BlockLoader:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
         return ahead(self.batch, first, last)
 
-    def in_order(self) -> Iterator[Blocks]:
-        """The whole text once, as `in_order` of this module."""
-        return in_order(self._tokens, context=self._context, rows=self._rows)
-
     def _shift(self, epoch: int) -> int:
         random = np.random.Generator(np.random.Philox(np.random.SeedSequence([self._seed, epoch, _SHIFT])))
         return int(random.integers(0, len(self._tokens) - self.blocks_per_epoch * self._context))

@@ -79,10 +79,6 @@ class LabelledLoader:
         """Every text once, in a fixed order: for evaluation."""
         return (self._fill(*members) for members in self._epochs.in_order())
 
-    def real_share(self) -> float:
-        """The share of positions in an epoch's batches that hold a real token."""
-        return float(self._texts.lengths.sum() / self._epochs.places())
-
     def _fill(self, bucket: Bucket, members: NDArray[np.int64]) -> LabelledBatch:
         rows = self._epochs.rows(bucket)
         ids = np.full((rows, bucket.source), self._pad, np.int32)

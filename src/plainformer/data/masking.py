@@ -159,7 +159,6 @@ class MaskedLoader:
 
     def __init__(self, blocks: BlockLoader, masking: Masking, *, seed: int) -> None:
         self._blocks, self._masking, self._seed = blocks, masking, seed
-        self.blocks_per_epoch = blocks.blocks_per_epoch
 
     def batch(self, step: int) -> MaskedBatch:
         """The batch of training step `step`, counted from 1."""
@@ -169,10 +168,6 @@ class MaskedLoader:
     def batches(self, first: int, last: int) -> Iterator[MaskedBatch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
         return ahead(self.batch, first, last)
-
-    def in_order(self) -> Iterator[MaskedBatch]:
-        """The whole text once, as `in_order` of this module."""
-        return _hidden_in_order(self._blocks.in_order(), self._masking, self._seed)
 
 
 def in_order(

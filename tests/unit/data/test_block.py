@@ -110,13 +110,6 @@ def test_in_order_predicts_every_token_but_the_first_once(tokens: int, context: 
     np.testing.assert_array_equal(predicted, text[1:])
 
 
-def test_a_loader_evaluates_its_own_text() -> None:
-    mine = list(loader(213, 7, 5).in_order())
-    expected = list(in_order(np.arange(100, 313), context=7, rows=5))
-    assert [starts(batch) for batch in mine] == [starts(batch) for batch in expected]
-    assert mine[-1].valid.sum() < mine[-1].valid.size
-
-
 @pytest.mark.parametrize("tokens", [0, 1, 11])
 def test_a_text_shorter_than_a_block_and_the_token_after_it_is_refused(tokens: int) -> None:
     with pytest.raises(InputError, match=rf"the text has {tokens} tokens, and a block has 11 .*smaller model.context"):

@@ -79,7 +79,6 @@ def test_a_batch_known_by_hand() -> None:
     assert batch.labels.tolist() == [2, 0, 0, 0]
     assert batch.counted.tolist() == [True, True, False, False]
     assert (batch.ids.dtype, batch.labels.dtype) == (np.int32, np.int32)
-    assert one.real_share() == 4 / 12
     assert len(one) == 2
 
 

@@ -201,17 +201,17 @@ def test_a_batch_is_a_function_of_seed_and_step(masking: Masking) -> None:
 def test_epochs_hide_different_tokens_of_the_same_blocks() -> None:
     """One block an epoch, of the same 31 tokens wherever it begins."""
     text = np.tile(np.array([50, 60], np.uint16), 40)
-    blocks = MaskedLoader(BlockLoader(text, context=31, rows=1, seed=1), PLAIN, seed=3)
+    blocks = BlockLoader(text, context=31, rows=1, seed=1)
     assert blocks.blocks_per_epoch == 1
-    chosen = {tuple(blocks.batch(step).places[0].tolist()) for step in range(1, 41)}
+    hidden = MaskedLoader(blocks, PLAIN, seed=3)
+    chosen = {tuple(hidden.batch(step).places[0].tolist()) for step in range(1, 41)}
     assert len(chosen) > 30  # of 169,911 ways to choose 5 of 31
 
 
 def test_in_order_the_text_comes_once_and_its_masks_are_fixed() -> None:
-    whole = list(loader(rows=5).in_order())
-    again = list(loader(rows=5).in_order())
+    text = random(9).integers(SPECIAL, VOCAB, 211).astype(np.uint16)
+    whole, again = (list(in_order(text, PLAIN, context=7, rows=5, seed=3)) for _ in range(2))
     assert all(same(one, other) for one, other in zip(whole, again, strict=True))
-    text = random(9).integers(SPECIAL, VOCAB, 211).astype(np.int32)
     read = np.concatenate([restored(batch)[batch.valid] for batch in whole])
     assert np.array_equal(read, text[:-1])
     assert [batch.counted.sum() for batch in whole] == [5] * 6
