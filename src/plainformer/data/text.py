@@ -1,6 +1,6 @@
-"""Running text: documents read as a stream of pieces, the first part to train on and the rest held out.
+"""Running text: documents read as a stream of chunks, the first part to train on and the rest held out.
 
-A document is a file of plain text, a line of JSONL (`{"text": ...}`) or a text that is built in. No more than a piece
+A document is a file of plain text, a line of JSONL (`{"text": ...}`) or a text that is built in. No more than a chunk
 or two is in memory at once; only a line of JSONL is read whole.
 """
 
@@ -19,8 +19,8 @@ from plainformer.data.find import some_of, suggestion, without_gz
 from plainformer.data.formats import json_texts, text_blocks
 from plainformer.errors import InputError
 
-PIECE = 1 << 18
-"""Characters of a piece at most. A tokenizer takes a few hundred bytes a character while it is at work on it."""
+CHUNK = 1 << 18
+"""Characters of a chunk at most. A tokenizer takes a few hundred bytes a character while it is at work on it."""
 
 SAMPLE = 100_000_000
 """Characters enough to learn a vocabulary from."""
@@ -36,12 +36,12 @@ _SEAMS = (
     re.compile(r"(?<=\S)(?= [^\W\d_])"),
     re.compile(r"(?<=[\r\n])(?![\r\n])"),
 )
-_NEAR = 1 << 12  # characters before the end of a piece in which a seam is looked for first
+_NEAR = 1 << 12  # characters before the end of a chunk in which a seam is looked for first
 
 _PARALLEL = (".tsv", ".tmx")
 
 
-class Piece(NamedTuple):
+class Chunk(NamedTuple):
     """A part of a document, and whether the document begins with it."""
 
     text: str
@@ -67,12 +67,12 @@ class RunningText:
     fingerprint: str
     _read: Documents
 
-    def train(self, most: int | None = None) -> Iterator[Piece]:
-        """The pieces of the first part, `most` characters of it at most."""
+    def train(self, most: int | None = None) -> Iterator[Chunk]:
+        """The chunks of the first part, `most` characters of it at most."""
         return self._between(0, self.train_characters if most is None else min(most, self.train_characters))
 
-    def dev(self) -> Iterator[Piece]:
-        """The pieces of the held-out part."""
+    def dev(self) -> Iterator[Chunk]:
+        """The chunks of the held-out part."""
         return self._between(self.train_characters, self.characters)
 
     def sample(self, most: int = SAMPLE) -> "Sample":
@@ -88,27 +88,27 @@ class RunningText:
             f"on, the last {held_out:,} ({held_out / self.characters:.1%}) held out"
         )
 
-    def _between(self, start: int, stop: int) -> Iterator[Piece]:
-        """The pieces of the characters from `start` to before `stop`."""
+    def _between(self, start: int, stop: int) -> Iterator[Chunk]:
+        """The chunks of the characters from `start` to before `stop`."""
         at = 0
-        for piece in _pieces(self._read()):
+        for chunk in _chunks(self._read()):
             if at >= stop:
                 return
-            end = at + len(piece.text)
+            end = at + len(chunk.text)
             if end > start:
-                yield Piece(piece.text[max(start - at, 0) : stop - at], piece.begins and at >= start)
+                yield Chunk(chunk.text[max(start - at, 0) : stop - at], chunk.begins and at >= start)
             at = end
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Texts that are read anew each time they are gone through: the pieces of the first characters to train on."""
+    """Texts that are read anew each time they are gone through: the chunks of the first characters to train on."""
 
     text: RunningText
     most: int
 
     def __iter__(self) -> Iterator[str]:
-        return (piece.text for piece in self.text.train(self.most))
+        return (chunk.text for chunk in self.text.train(self.most))
 
 
 def read_text(paths: str | Path | Sequence[str | Path], *, dev_share: float = 0.1, key: str = "text") -> RunningText:
@@ -211,36 +211,36 @@ def _surveyed(name: str, read: Documents, dev_share: float) -> RunningText:
         raise InputError(f"dev_share is {dev_share}", fix="choose a share from 0 to less than 1")
     characters = documents = size = 0
     digest = hashlib.sha256()
-    for piece in _pieces(read()):
-        if piece.begins and documents:
+    for chunk in _chunks(read()):
+        if chunk.begins and documents:
             # After each document its size, so that no two lists of documents have the same bytes.
             digest.update(size.to_bytes(8, "little"))
             size = 0
-        data = piece.text.encode()
+        data = chunk.text.encode()
         digest.update(data)
-        characters, documents, size = characters + len(piece.text), documents + piece.begins, size + len(data)
+        characters, documents, size = characters + len(chunk.text), documents + chunk.begins, size + len(data)
     digest.update(size.to_bytes(8, "little"))
     if not characters:
         raise InputError("there is no text in it", where=name, fix="give a file with text")
     return RunningText(name, characters, int(characters * (1 - dev_share)), documents, digest.hexdigest(), read)
 
 
-def _pieces(documents: Iterable[Iterable[str]]) -> Iterator[Piece]:
+def _chunks(documents: Iterable[Iterable[str]]) -> Iterator[Chunk]:
     for document in documents:
         begins = True
         for text in _cut(document):
-            yield Piece(text, begins)
+            yield Chunk(text, begins)
             begins = False
 
 
 def _cut(blocks: Iterable[str]) -> Iterator[str]:
-    """The text of the blocks, cut anew: at seams, into pieces of PIECE characters at most."""
+    """The text of the blocks, cut anew: at seams, into chunks of CHUNK characters at most."""
     held = ""
     for block in blocks:
-        for start in range(0, len(block), PIECE):
-            held += block[start : start + PIECE]
-            while len(held) > PIECE:
-                at = _seam(held, PIECE)
+        for start in range(0, len(block), CHUNK):
+            held += block[start : start + CHUNK]
+            while len(held) > CHUNK:
+                at = _seam(held, CHUNK)
                 yield held[:at]
                 held = held[at:]
     if held:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer import atomic
-from plainformer.data.text import PIECE, Piece, RunningText
+from plainformer.data.text import CHUNK, Chunk, RunningText
 from plainformer.errors import WorkError
 from plainformer.machine import cache_folder
 from plainformer.text import Tokenizer
@@ -42,7 +42,7 @@ class Counts:
         tokens: ids, the eos between documents included.
         bytes: the length of the text in UTF-8.
         unknown: ids that are `unk`.
-        inexact_seams: pieces of text that had to end inside a token, or before which the tokenizer puts something of
+        inexact_seams: chunks of text that had to end inside a token, or before which the tokenizer puts something of
             its own (a space, say), so that the ids there are not those of the text in one.
     """
 
@@ -119,37 +119,37 @@ def _encode(
 
 
 def _encode_part(
-    pieces: Iterable[Piece],
+    chunks: Iterable[Chunk],
     tokenizer: Tokenizer,
     file: BinaryIO,
     separator: NDArray[np.integer],
     said: Callable[[int], None],
 ) -> Counts:
     counts, unknown, done, before = Counts(), tokenizer.unk_id, 0, ""
-    for batch in _batches(pieces):
-        for piece, row in zip(batch, tokenizer.encode_batch([piece.text for piece in batch]), strict=True):
+    for batch in _batches(chunks):
+        for chunk, row in zip(batch, tokenizer.encode_batch([chunk.text for chunk in batch]), strict=True):
             ids = np.array(row, separator.dtype)
-            if piece.begins and done:
+            if chunk.begins and done:
                 ids = np.concatenate([separator, ids])
-            elif not piece.begins:
-                counts.inexact_seams += not _is_seam(tokenizer, before, piece.text[:_AROUND])
+            elif not chunk.begins:
+                counts.inexact_seams += not _is_seam(tokenizer, before, chunk.text[:_AROUND])
             file.write(ids.data)
             counts.tokens += len(ids)
-            counts.bytes += len(piece.text.encode())
+            counts.bytes += len(chunk.text.encode())
             counts.unknown += 0 if unknown is None else int(np.count_nonzero(ids == unknown))
-            before, done = piece.text[-_AROUND:], done + len(piece.text)
+            before, done = chunk.text[-_AROUND:], done + len(chunk.text)
         said(done)
     return counts
 
 
-def _batches(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
-    """Pieces enough to keep all cores at work, and no more: their ids are in memory together."""
-    batch: list[Piece] = []
+def _batches(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
+    """Chunks enough to keep all cores at work, and no more: their ids are in memory together."""
+    batch: list[Chunk] = []
     held = 0
-    for piece in pieces:
-        batch.append(piece)
-        held += len(piece.text)
-        if held >= PIECE * (os.cpu_count() or 1):
+    for chunk in chunks:
+        batch.append(chunk)
+        held += len(chunk.text)
+        if held >= CHUNK * (os.cpu_count() or 1):
             yield batch
             batch, held = [], 0
     if batch:

@@ -14,7 +14,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 
 from plainformer.data import text as text_module
 from plainformer.data.embedded import TEXTS
-from plainformer.data.text import Piece, embedded_text, find_files, read_text
+from plainformer.data.text import Chunk, embedded_text, find_files, read_text
 from plainformer.errors import InputError
 from plainformer.text import Tokenizer, train_bpe
 
@@ -22,9 +22,9 @@ VERSE = "Tyger Tyger, burning bright,\nIn the forests of the night;\n\nWhat immo
 
 
 @pytest.fixture
-def piece(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Pieces so small that every text has many."""
-    monkeypatch.setattr(text_module, "PIECE", 61)
+def chunk(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Chunks so small that every text has many."""
+    monkeypatch.setattr(text_module, "CHUNK", 61)
     return 61
 
 
@@ -39,13 +39,13 @@ def rows(*texts: str, key: str = "text") -> str:
     return "".join(json.dumps({key: text}) + "\n" for text in texts)
 
 
-def joined(pieces: list[Piece]) -> list[str]:
+def joined(chunks: list[Chunk]) -> list[str]:
     """The documents, put together again; the first may have begun before."""
     documents: list[str] = []
-    for piece in pieces:
-        if piece.begins or not documents:
+    for chunk in chunks:
+        if chunk.begins or not documents:
             documents.append("")
-        documents[-1] += piece.text
+        documents[-1] += chunk.text
     return documents
 
 
@@ -66,7 +66,7 @@ def test_a_file_is_a_document_and_so_is_a_line_of_jsonl(tmp_path: Path, packed: 
     write(tmp_path / f"a.jsonl{packed}", rows("x\r\ny", "", "z"))
     text = read_text([tmp_path / f"b.md{packed}", tmp_path / f"a.jsonl{packed}"], dev_share=0.0)
     assert joined(list(text.train())) == ["one\ntwo\n", "x\r\ny", "z"]
-    assert all(piece.begins for piece in text.train())
+    assert all(chunk.begins for chunk in text.train())
     assert (text.documents, text.characters, text.train_characters) == (3, 13, 13)
     assert list(text.dev()) == []
 
@@ -121,28 +121,28 @@ def test_an_error_names_file_and_line(tmp_path: Path) -> None:
 # How it is cut.
 
 
-def test_pieces_end_with_a_line(tmp_path: Path, piece: int) -> None:
+def test_chunks_end_with_a_line(tmp_path: Path, chunk: int) -> None:
     path = write(tmp_path / "a.txt", VERSE * 30)
-    pieces = list(read_text(path, dev_share=0.0).train())
-    assert "".join(each.text for each in pieces) == VERSE * 30
-    assert [each.begins for each in pieces] == [True] + [False] * (len(pieces) - 1)
-    for each, following in pairwise(pieces):
-        assert 0 < len(each.text) <= piece
+    chunks = list(read_text(path, dev_share=0.0).train())
+    assert "".join(each.text for each in chunks) == VERSE * 30
+    assert [each.begins for each in chunks] == [True] + [False] * (len(chunks) - 1)
+    for each, following in pairwise(chunks):
+        assert 0 < len(each.text) <= chunk
         assert each.text.endswith("\n")
         assert not following.text.startswith("\n")
 
 
-def test_a_long_line_is_cut_before_a_word_else_anywhere(tmp_path: Path, piece: int) -> None:
-    pieces = list(read_text(write(tmp_path / "a.txt", "burning 7 bright " * 40), dev_share=0.0).train())
-    assert {each.text[:2] for each in pieces[1:]} <= {" b"}
-    pieces = list(read_text(write(tmp_path / "b.txt", "ब" * 150), dev_share=0.0).train())
-    assert [len(each.text) for each in pieces] == [piece, piece, 150 - 2 * piece]
+def test_a_long_line_is_cut_before_a_word_else_anywhere(tmp_path: Path, chunk: int) -> None:
+    chunks = list(read_text(write(tmp_path / "a.txt", "burning 7 bright " * 40), dev_share=0.0).train())
+    assert {each.text[:2] for each in chunks[1:]} <= {" b"}
+    chunks = list(read_text(write(tmp_path / "b.txt", "ब" * 150), dev_share=0.0).train())
+    assert [len(each.text) for each in chunks] == [chunk, chunk, 150 - 2 * chunk]
 
 
-def test_runs_of_line_ends_are_not_cut_apart(tmp_path: Path, piece: int) -> None:
-    pieces = list(read_text(write(tmp_path / "a.jsonl", rows("12345\r\n\r\n678\n\n\n" * 50)), dev_share=0.0).train())
-    assert len(pieces) > 10
-    for each, following in pairwise(pieces):
+def test_runs_of_line_ends_are_not_cut_apart(tmp_path: Path, chunk: int) -> None:
+    chunks = list(read_text(write(tmp_path / "a.jsonl", rows("12345\r\n\r\n678\n\n\n" * 50)), dev_share=0.0).train())
+    assert len(chunks) > 10
+    for each, following in pairwise(chunks):
         assert each.text[-1] == "\n"
         assert following.text[0] not in "\r\n"
 
@@ -159,29 +159,29 @@ def mixture(seed: int) -> str:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_ids_of_the_pieces_are_those_of_the_whole(
+def test_the_ids_of_the_chunks_are_those_of_the_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bpe: Tokenizer, seed: int
 ) -> None:
-    monkeypatch.setattr(text_module, "PIECE", 200)
+    monkeypatch.setattr(text_module, "CHUNK", 200)
     text = read_text(write(tmp_path / "a.txt", mixture(seed)), dev_share=0.0)
-    pieces = [each.text for each in text.train()]
-    assert len(pieces) > 10
-    assert list(chain.from_iterable(bpe.encode_batch(pieces))) == bpe.encode(mixture(seed))
+    chunks = [each.text for each in text.train()]
+    assert len(chunks) > 10
+    assert list(chain.from_iterable(bpe.encode_batch(chunks))) == bpe.encode(mixture(seed))
 
 
 @pytest.mark.parametrize("content", [*map(mixture, range(5)), "One line a paragraph, and a blank one.\n\n" * 50])
 def test_seams_also_fit_the_words_of_gpt2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str) -> None:
-    monkeypatch.setattr(text_module, "PIECE", 400)
+    monkeypatch.setattr(text_module, "CHUNK", 400)
     words = ByteLevel(add_prefix_space=False).pre_tokenize_str
-    pieces = [each.text for each in read_text(write(tmp_path / "a.txt", content), dev_share=0.0).train()]
-    assert [word for each in pieces for word, _ in words(each)] == [word for word, _ in words(content)]
+    chunks = [each.text for each in read_text(write(tmp_path / "a.txt", content), dev_share=0.0).train()]
+    assert [word for each in chunks for word, _ in words(each)] == [word for word, _ in words(content)]
 
 
 # How it is split.
 
 
 @pytest.mark.parametrize("dev_share", [0.0, 0.1, 0.25, 1 / 3, 0.999])
-def test_the_split_is_exact_to_the_character(tmp_path: Path, piece: int, dev_share: float) -> None:
+def test_the_split_is_exact_to_the_character(tmp_path: Path, chunk: int, dev_share: float) -> None:
     documents = ["ein Text\n" * 13, "की" * 7, VERSE * 3, "x"]
     whole = "".join(documents)
     text = read_text(write(tmp_path / "a.jsonl", rows(*documents)), dev_share=dev_share)
@@ -207,7 +207,7 @@ def test_a_share_is_a_share(tmp_path: Path, share: float) -> None:
     assert "dev_share is" in refusal(write(tmp_path / "a.txt", "text"), dev_share=share)
 
 
-def test_a_sample_is_read_anew_and_ends_at_its_length(tmp_path: Path, piece: int) -> None:
+def test_a_sample_is_read_anew_and_ends_at_its_length(tmp_path: Path, chunk: int) -> None:
     text = read_text(write(tmp_path / "a.txt", VERSE * 10))
     sample = text.sample(200)
     assert "".join(sample) == "".join(sample) == (VERSE * 10)[:200]
@@ -225,7 +225,7 @@ def test_the_fingerprint_is_of_text_and_documents_alone(tmp_path: Path, monkeypa
         read_text(write(tmp_path / "b.md.gz", "\ufeffab\r\nc"), dev_share=0.5),
         read_text(write(tmp_path / "c.jsonl", rows("", "ab\nc"))),
     ]
-    monkeypatch.setattr(text_module, "PIECE", 1)
+    monkeypatch.setattr(text_module, "CHUNK", 1)
     same.append(read_text(tmp_path / "a.txt"))
     assert {text.fingerprint for text in same} == {one.fingerprint}
     others = [rows("ab\n", "c"), rows("ab", "\nc"), rows("ab\nc "), rows("ab\nc", "ab\nc")]
@@ -234,13 +234,13 @@ def test_the_fingerprint_is_of_text_and_documents_alone(tmp_path: Path, monkeypa
 
 
 def test_a_large_text_is_never_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text_module, "PIECE", 1 << 16)
+    monkeypatch.setattr(text_module, "CHUNK", 1 << 16)
     path = write(tmp_path / "a.txt.gz", (VERSE * 11 + "x" * 5000) * 5000)  # 30 MB, a few hundred kilobytes on the disk
     size = len(VERSE * 11 + "x" * 5000) * 5000
     assert os.path.getsize(path) < size / 50
     tracemalloc.start()
     text = read_text(path)
-    total = sum(len(piece.text) for piece in text.train())
+    total = sum(len(chunk.text) for chunk in text.train())
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert (text.characters, total) == (size, int(size * 0.9))

@@ -23,10 +23,10 @@ VERSE = "Tyger Tyger, burning bright,\nIn the forests of the night;\n\nWhat immo
 
 
 @pytest.fixture(autouse=True)
-def piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pieces so small that every text has many, and many batches."""
-    monkeypatch.setattr(text_module, "PIECE", 71)
-    monkeypatch.setattr("plainformer.data.tokens.PIECE", 71)
+def chunk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks so small that every text has many, and many batches."""
+    monkeypatch.setattr(text_module, "CHUNK", 71)
+    monkeypatch.setattr("plainformer.data.tokens.CHUNK", 71)
 
 
 @pytest.fixture
@@ -118,10 +118,10 @@ def test_bits_per_byte_by_hand(cache: Path) -> None:
 
 
 def test_seams_at_which_the_tokens_are_not_those_of_the_whole_are_counted(running, cache: Path) -> None:
-    spaced = train_bpe([VERSE] * 3, 350)  # puts a space before every piece
+    spaced = train_bpe([VERSE] * 3, 350)  # puts a space before every chunk
     tokens = encode_text(running(VERSE * 20, dev_share=0.0), spaced, folder=cache)
-    pieces = sum(1 for _ in running(VERSE * 20, dev_share=0.0).train())
-    assert tokens.train_counts.inexact_seams == pieces - 1 > 10
+    chunks = sum(1 for _ in running(VERSE * 20, dev_share=0.0).train())
+    assert tokens.train_counts.inexact_seams == chunks - 1 > 10
     endless = encode_text(running("night" * 100, dev_share=0.0), bpe(), folder=cache)
     assert endless.train_counts.inexact_seams > 0
 
