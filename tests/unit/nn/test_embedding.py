@@ -1,11 +1,11 @@
-"""Embeddings: rows of a table, times the root of their width."""
+"""Embeddings: rows of a table, times the root of their width; and logits, by the table or another projection."""
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.nn.embedding import Embedding
+from plainformer.nn.embedding import Embedding, logits_of
 
 TABLE = jnp.asarray([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [0.5, -1.0, 0.0, 2.0]])
 
@@ -28,3 +28,14 @@ def test_scaled_rows_start_with_unit_variance() -> None:
     """Like the positions that are added. The deviation of 24,000 draws is within 4 / √48,000 of 1."""
     rows = np.asarray(Embedding(300, 80, key=jax.random.key(0))(jnp.arange(300)))
     assert abs(rows.std() - 1.0) < 4 / np.sqrt(2 * rows.size)
+
+
+def test_logits_are_products_and_those_of_padding_rows_minus_infinity() -> None:
+    """By hand, with a table of three rows of which the last is no token: 1 · 1 + 0 · 2 - 1 · 3 + 2 · 4 and so on."""
+    logits = logits_of(jnp.asarray([[[1.0, 0.0, -1.0, 2.0]], [[0.0, 1.0, 0.0, 0.0]]]), TABLE.T, 2)
+    np.testing.assert_array_equal(logits, [[[6.0, 14.0, -np.inf]], [[2.0, 6.0, -np.inf]]])
+
+
+def test_logits_are_in_float32_whatever_the_hidden_states_are() -> None:
+    hidden, table = jnp.ones((5, 4), jnp.bfloat16), TABLE.astype(jnp.bfloat16)
+    assert logits_of(hidden, table.T, 3).dtype == jnp.float32
