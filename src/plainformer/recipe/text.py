@@ -1,12 +1,10 @@
 """The tables of recipes that learn from running text: where it is, and how it becomes ids."""
 
-import os
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plainformer.recipe.sections import Section
+from plainformer.recipe.sections import Section, absolute
 from plainformer.validation import broken
 
 
@@ -68,8 +66,3 @@ class VocabularyOptions(Section):
     def anchored(self) -> "VocabularyOptions":
         """With an absolute path."""
         return self.model_copy(update={"file": absolute(self.file)}) if self.file else self
-
-
-def absolute(path: str) -> str:
-    """The path from the root of the disk, whatever the working directory becomes."""
-    return os.path.abspath(Path(path).expanduser())
