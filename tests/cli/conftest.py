@@ -332,7 +332,9 @@ def check_interruption(cli, results, tmp_path, monkeypatch) -> Callable[[Path, P
             patch.setattr(loop, "_due", due)
             assert cli("train", recipe, "--run", tmp_path / "run").code == 130
         assert raised == [step]
-        assert cli("train", recipe, "--run", tmp_path / "run", "--resume").code == 0
+        resumed = cli("train", recipe, "--run", tmp_path / "run", "--resume")
+        assert resumed.code == 0, resumed
+        assert f"resuming after step {step}\n" in resumed.out
         assert results(tmp_path / "run") == results(run)
 
     return check
