@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
@@ -184,11 +185,18 @@ def _load_weights(config: AnyConfig, path: Path) -> Model:
             names = set(file.keys())
             found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
             _compare(wanted, found, path)
-            arrays = [jnp.asarray(file.get_tensor(name)) for name in wanted]
+            arrays, broken = [], []
+            for name in wanted:
+                array = file.get_tensor(name)
+                broken += [] if np.isfinite(array).all() else [name]
+                arrays.append(jnp.asarray(array))
     except FileNotFoundError as missing:
         raise InputError("there are no weights", where=str(path)) from missing
     except (SafetensorError, OSError) as damage:
         raise InputError(f"the weights cannot be read ({damage})", where=str(path)) from damage
+    if broken:
+        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(broken)}"
+        raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
     return jax.tree.unflatten(jax.tree.structure(skeleton), arrays)
 
 

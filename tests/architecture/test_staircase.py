@@ -13,7 +13,7 @@ PACKAGE = "plainformer"
 
 # From the ground up. The ground floor is one room of single files; everywhere else a name is a room of its own.
 FLOORS = (
-    {"atomic", "errors", "extras", "fields", "lazy", "machine", "shapes", "toml", "validation"},
+    {"atomic", "errors", "extras", "fields", "lazy", "machine", "shapes", "table", "toml", "validation"},
     {"text", "nn"},
     {"data", "models"},
     {"objective", "folder"},

@@ -3,7 +3,6 @@
 import io
 import itertools
 import json
-import math
 import os
 import random
 import shutil
@@ -283,14 +282,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="session")
-def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], Path]:
-    """`spoilt(folder)`: the model with weights that are not numbers."""
+def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """`spoilt(folder)`: the model with every weight so large that what it gives is not finite, or what is given."""
+    import numpy as np
     from safetensors.numpy import load_file, save_file
 
-    def spoil(folder: Path) -> Path:
+    def spoil(folder: Path, weight: float = 1e38) -> Path:
         copy = shutil.copytree(folder, tmp_path_factory.mktemp("spoilt") / "model")
         weights = load_file(copy / "model.safetensors")
-        save_file({name: value * math.nan for name, value in weights.items()}, copy / "model.safetensors")
+        save_file({name: np.full_like(value, weight) for name, value in weights.items()}, copy / "model.safetensors")
         return copy
 
     return spoil
@@ -332,7 +332,9 @@ def check_interruption(cli, results, tmp_path, monkeypatch) -> Callable[[Path, P
             patch.setattr(loop, "_due", due)
             assert cli("train", recipe, "--run", tmp_path / "run").code == 130
         assert raised == [step]
-        assert cli("train", recipe, "--run", tmp_path / "run", "--resume").code == 0
+        resumed = cli("train", recipe, "--run", tmp_path / "run", "--resume")
+        assert resumed.code == 0, resumed
+        assert f"resuming after step {step}\n" in resumed.out
         assert results(tmp_path / "run") == results(run)
 
     return check

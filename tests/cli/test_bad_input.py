@@ -2,11 +2,9 @@
 
 import errno
 import io
-import json
 import os
 import random
 import shutil
-import struct
 
 import pytest
 
@@ -163,59 +161,6 @@ def test_binary_junk_on_standard_input_is_one_line(cli, trained, text, said):
 def test_binary_junk_in_a_file_is_named_by_the_file(cli, trained, tmp_path):
     (tmp_path / "junk").write_bytes(b"\xff")
     assert cli("translate", trained.folder, "-f", tmp_path / "junk").error(2).startswith(f"{tmp_path}/junk:1: byte 1 ")
-
-
-# Models
-
-
-def text_of(**changes):
-    """A spoiler: JSON with some values changed."""
-
-    def spoil(path):
-        path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **changes}), encoding="utf-8")
-
-    return spoil
-
-
-def huge_header(path):
-    path.write_bytes(struct.pack("<Q", 2**62) + path.read_bytes()[8:])
-
-
-@pytest.mark.parametrize(
-    ("name", "spoil"),
-    [
-        ("config.json", lambda path: path.unlink()),
-        ("config.json", lambda path: path.write_bytes(b'{"d_model": 16')),
-        ("config.json", lambda path: path.write_bytes(b"[]")),
-        ("config.json", lambda path: path.write_bytes(b"\xff\xfe")),
-        ("config.json", text_of(model_type="marian")),
-        ("config.json", text_of(d_model=32)),
-        ("config.json", text_of(d_model="wide")),
-        ("config.json", text_of(encoder_layers=-1)),
-        ("config.json", text_of(norm="batch")),
-        ("config.json", text_of(heads=5)),
-        ("config.json", text_of(colour="red")),
-        ("generation_config.json", lambda path: path.unlink()),
-        ("generation_config.json", text_of(alpha="much")),
-        ("generation_config.json", text_of(beam=3)),
-        ("model.safetensors", lambda path: path.unlink()),
-        ("model.safetensors", lambda path: os.truncate(path, path.stat().st_size // 2)),
-        ("model.safetensors", lambda path: path.write_bytes(b"")),
-        ("model.safetensors", huge_header),
-        ("tokenizer.json", lambda path: path.unlink()),
-        ("tokenizer.json", lambda path: os.truncate(path, path.stat().st_size // 2)),
-        ("tokenizer_config.json", text_of(eos_token="<pad>")),
-    ],
-)
-def test_a_damaged_model_folder_is_one_line_that_names_the_place(cli, trained, tmp_path, name, spoil):
-    model = shutil.copytree(trained.folder / "last", tmp_path / "model")
-    spoil(model / name)
-    assert str(model) in cli("translate", model, "the dog").error(2)
-
-
-@pytest.mark.parametrize("verb", ["translate", "evaluate", "info"])
-def test_a_model_that_is_not_there_is_one_line(cli, tmp_path, verb):
-    assert str(tmp_path / "nothing") in cli(verb, tmp_path / "nothing").error(2)
 
 
 # Usage

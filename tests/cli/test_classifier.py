@@ -39,7 +39,7 @@ def test_what_the_texts_are_is_said(critic, texts):
     assert f"dropped as empty: 1 (first: {texts}/train.tsv:61)" in outcome.out
     assert f"dropped as too long: 1 (first: {texts}/train.tsv:62)" in outcome.out
     assert "train:   3 labels: " in outcome.out
-    assert f"the model is in {run}/average; try: echo … | plainformer classify {run}" in outcome.out
+    assert f"the model is in {run}/best; try: echo … | plainformer classify {run}" in outcome.out
     assert " texts/s" in outcome.err
 
 
@@ -59,6 +59,17 @@ def test_the_figures_fall_and_the_folder_is_complete(cli, critic):
     outcome = cli("classify", run, "the film is lovely 7", "--probabilities")
     assert outcome.code == 0
     assert sorted(outcome.out.split("\t")[::2]) == ["bad", "good", "odd"]
+
+
+@pytest.mark.parametrize(("lost", "used"), [((), "best"), (("best",), "average"), (("best", "average"), "last")])
+def test_every_command_uses_the_same_model_of_a_run(cli, critic, tmp_path, lost, used):
+    _, run, _ = critic
+    copy = shutil.copytree(run, tmp_path / "run", ignore=shutil.ignore_patterns("checkpoints", *lost))
+    assert cli("info", copy).out.startswith(f"model folder {copy / used}\n")
+    assert cli("evaluate", copy).out.startswith(f"{copy / used} on ")
+    texts = ("the film is lovely 7", "a play")
+    for verb in ("classify", "embed"):
+        assert cli(verb, copy, *texts) == cli(verb, run / used, *texts)
 
 
 @pytest.mark.parametrize("step", [3, 10])
@@ -153,7 +164,7 @@ def test_the_test_set_is_scored_in_the_end_and_that_alone_is_kept(cli, critic, e
 
 def test_a_model_without_a_run_is_scored_on_the_texts_that_are_named(cli, critic, texts, evaluated, tmp_path):
     _, run, _ = critic
-    alone = shutil.copytree(run / "average", tmp_path / "alone")
+    alone = shutil.copytree(run / "best", tmp_path / "alone")
     outcome = cli("evaluate", alone, "--data", texts, "--pairs", "test", "--json", tmp_path / "e.json")
     assert outcome.code == 0, outcome
     assert json.loads((tmp_path / "e.json").read_text())["scores"] == evaluated[0]["scores"]

@@ -57,6 +57,11 @@ def test_encoder_and_vocabulary_are_taken_over(cli, tuned, start):
     assert new["output.weight"].shape == (20, 3)
 
 
+def test_interrupted_and_resumed_equals_uninterrupted(check_interruption, tuned):
+    recipe, run, _ = tuned
+    check_interruption(recipe, run, 1)
+
+
 def test_a_start_that_changed_is_refused_by_name(cli, tuned, start, tmp_path):
     recipe, run, _ = tuned
     copy, moved = shutil.copytree(run, tmp_path / "run"), shutil.copytree(start, tmp_path / "start")

@@ -4,6 +4,8 @@ import json
 import math
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -111,6 +113,24 @@ def test_training_stops_at_a_step_that_is_not_finite_and_names_it(toy: ToyRun, p
     finally:
         log.close()
         checkpoints.close()
+
+
+LEAVES_ALONE = """
+import logging, pathlib, sys
+from plainformer.train.checkpoint import Checkpoints
+
+def settings():
+    return [logging.getLogger(name).level for name in ("absl", "asyncio")], sys.unraisablehook
+
+before = settings()
+Checkpoints(pathlib.Path(sys.argv[1]), keep=2, say=print).close()
+assert settings() == before
+"""
+
+
+def test_checkpoints_leave_the_loggers_and_hooks_of_a_process_alone(tmp_path: Path) -> None:
+    """Only the command line, whose process is its own, has Orbax be silent."""
+    subprocess.run([sys.executable, "-c", LEAVES_ALONE, str(tmp_path)], check=True)
 
 
 def test_a_run_that_had_given_up_does_not_go_on(toy: ToyRun, tmp_path: Path) -> None:

@@ -22,8 +22,10 @@ def demo(
     from plainformer.decode.load import find_model, load
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe
+    from plainformer.train.checkpoint import silence_orbax
 
     folder = run or _free_folder()
+    silence_orbax()
     reason = run_recipe(load_recipe(find_recipe("demo")), folder, say=typer.echo, progress=show_progress)
     if reason == "signal":
         typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")

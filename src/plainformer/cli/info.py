@@ -1,6 +1,5 @@
 """`plainformer info`: what a run, a model folder or a preset is."""
 
-from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from plainformer.errors import InputError
+from plainformer.table import aligned
 
 if TYPE_CHECKING:
     from plainformer.folder import AnyConfig
@@ -39,7 +39,7 @@ def _show_model(model: str, vocab: int | None) -> None:
         (name, " x ".join(map(str, members[0].shape)), f"{sum(part.parameters for part in members):,}")
         for name, members, _ in grouped(parts(config))
     ]
-    for line in (*what, "", *_aligned([header, *rows], left=1), f"\ntotal {count(config):,} parameters"):
+    for line in (*what, "", *aligned([header, *rows]), f"\ntotal {count(config):,} parameters"):
         typer.echo(line)
     if not isinstance(config, TransformerConfig):
         return
@@ -97,19 +97,8 @@ def _show_presets(vocab: int | None) -> None:
         )
         for row in rows
     ]
-    first, *others = _aligned([header, *cells], left=2)
+    first, *others = aligned([header, *cells], left=2)
     typer.echo(first)
     for row, line in zip(rows, others, strict=True):
         typer.echo(f"{line}\n    {row.about}")
     typer.echo("\nThe paper rounds to a million. A vocabulary of about 41,000 explains all its figures but big's.")
-
-
-def _aligned(rows: Sequence[Sequence[str]], *, left: int) -> Iterator[str]:
-    """Lines of columns two spaces apart, the first `left` of them aligned to the left."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = [
-            f"{cell:{'<' if at < left else '>'}{width}}"
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        yield "  ".join(cells)

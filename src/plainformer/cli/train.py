@@ -44,7 +44,9 @@ def train(
     from plainformer.decode.load import find_model
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe
+    from plainformer.train.checkpoint import silence_orbax
 
+    silence_orbax()
     reason = run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
     if reason == "signal":
         typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")

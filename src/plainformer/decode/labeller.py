@@ -75,18 +75,15 @@ class Labeller:
         self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
     ) -> NDArray[np.float32]:
         """Log-probabilities (texts, labels), in nats: what `classify` goes by. Takes and raises what it does."""
-        rows, model = self._encode(texts, where, allow_unknown), self.model
+        model, context = self.model, self.model.config.context
+        rows = encode_texts(self.tokenizer, texts, where=where, context=context, allow_unknown=allow_unknown)
         return by_length(lambda ids, valid: _logprobs(model, ids, valid), rows, model.config, len(self.labels))
 
     def embed(
         self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
     ) -> NDArray[np.float32]:
         """The vector of each text, (texts, d_model), that its label is told from. Takes and raises as `classify`."""
-        return embed_texts(self.model.encoder, self._encode(texts, where, allow_unknown), self.model.config)
-
-    def _encode(self, texts: Sequence[str], where: Sequence[str] | None, allow_unknown: bool) -> list[list[int]]:
-        context = self.model.config.context
-        return encode_texts(self.tokenizer, texts, where=where, context=context, allow_unknown=allow_unknown)
+        return embed_texts(self.model, self.tokenizer, texts, where=where, allow_unknown=allow_unknown)
 
 
 @eqx.filter_jit

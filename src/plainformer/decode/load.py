@@ -8,7 +8,7 @@ from plainformer.decode.reader import Reader
 from plainformer.decode.translator import Translator
 from plainformer.decode.writer import Writer
 from plainformer.errors import InputError
-from plainformer.folder import Model, load_folder
+from plainformer.folder import Model, load_folder, read_config
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
@@ -16,6 +16,8 @@ from plainformer.models.transformer import Transformer
 PLACES = ("average", "best", "last")
 """The model folders of a run; the first that is there is used."""
 
+PLACES_OF_CLASSIFIER = ("best", "average", "last")
+"""Those of a classifier's run, which is often past its best when it ends."""
 
 VERBS: dict[type, str] = {Translator: "translate", Writer: "generate", Reader: "fill", Labeller: "classify"}
 """What each kind is for: the verb of the command line, and of its class."""
@@ -66,14 +68,17 @@ def load_as(folder: str | Path, wanted: type[User] | tuple[type[User], ...], ver
 def find_model(folder: Path) -> Path:
     """The model folder that `folder` is or, as a run, holds: its average, else its best, else its last.
 
+    A classifier's best comes before its average.
+
     Raises:
-        InputError: a folder is there, and no model in it.
+        InputError: a folder is there, and no model in it, or one that is damaged.
     """
     if (folder / "config.json").exists() or not folder.is_dir():
         return folder
-    for name in PLACES:
-        if (folder / name / "model.safetensors").exists():
-            return folder / name
+    if kept := [name for name in PLACES if (folder / name / "model.safetensors").exists()]:
+        config, _ = read_config(folder / kept[0])
+        order = PLACES_OF_CLASSIFIER if getattr(config, "labels", ()) else PLACES
+        return folder / min(kept, key=order.index)
     inside = sorted(entry.name for entry in folder.iterdir() if _holds_model(entry))
     fix = f"it holds {', '.join(inside[:5])}: name one of them, as {folder / inside[0]}" if inside else "train one"
     raise InputError("this folder holds no model", where=str(folder), fix=fix)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows
-from plainformer.decode.texts import check_known, check_length, check_list, encode_texts, places_of
+from plainformer.decode.texts import check_known, check_length, check_list, places_of
 from plainformer.decode.vectors import BATCH_TOKENS, check_finite, embed_texts
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
@@ -101,9 +101,7 @@ class Reader:
             InputError: a text is empty, longer than the context, or holds what the vocabulary does not have.
             WorkError: the model gives numbers that are not finite.
         """
-        context = self.model.config.context
-        rows = encode_texts(self.tokenizer, texts, where=where, context=context, allow_unknown=allow_unknown)
-        return embed_texts(self.model.encoder, rows, self.model.config)
+        return embed_texts(self.model, self.tokenizer, texts, where=where, allow_unknown=allow_unknown)
 
     def _encode(self, text: str, where: str) -> list[int]:
         """The ids of a text with gaps. Its parts are encoded by themselves: no text ever becomes a special token."""

@@ -7,20 +7,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows
+from plainformer.decode.texts import encode_texts
 from plainformer.errors import WorkError
 from plainformer.models.config import EncoderConfig
-from plainformer.models.encoder import TextEncoder, mean_pool
+from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder, mean_pool
 from plainformer.shapes import Array, Float, Ids, Valid
+from plainformer.text import Tokenizer
 
 BATCH_TOKENS = 4096  # positions computed at once, padding included: what bounds memory
 
 
-def embed_texts(encoder: TextEncoder, rows: Sequence[Sequence[int]], config: EncoderConfig) -> NDArray[np.float32]:
-    """The vector (texts, d_model) of each row of ids; none is empty, or longer than the context.
-
-    Raises:
-        WorkError: the model gives numbers that are not finite.
-    """
+def embed_texts(
+    model: MaskedLanguageModel | Classifier,
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    *,
+    where: Sequence[str] | None,
+    allow_unknown: bool,
+) -> NDArray[np.float32]:
+    """The vector of each text, (texts, d_model). Takes and raises what `Reader.embed` and `Labeller.embed` do."""
+    config, encoder = model.config, model.encoder
+    rows = encode_texts(tokenizer, texts, where=where, context=config.context, allow_unknown=allow_unknown)
     return by_length(lambda ids, valid: _vectors(encoder, ids, valid), rows, config, config.d_model)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from plainformer.errors import InputError
 from plainformer.evaluate.report import versions
+from plainformer.table import aligned
 
 MOST_IN_MATRIX = 12
 """Labels for which the confusion matrix is still printed; `as_dict` has it whatever their number."""
@@ -69,12 +70,12 @@ class ClassificationScores:
             (one.label, f"{one.precision:.1%}", f"{one.recall:.1%}", f"{one.f1:.1%}", f"{one.support:,}")
             for one in self.labels
         ]
-        lines = [head, "", *_table(rows)]
+        lines = [head, "", *aligned(rows)]
         if len(self.labels) <= MOST_IN_MATRIX:
             names = [one.label for one in self.labels]
             counts = zip(names, self.confusion, strict=True)
             matrix = [("right \\ given", *names), *((name, *(f"{count:,}" for count in row)) for name, row in counts)]
-            lines += ["", *_table(matrix)]
+            lines += ["", *aligned(matrix)]
         return "\n".join(lines)
 
 
@@ -132,15 +133,3 @@ def _warnings(had: Counter[str], got: Counter[str]) -> list[str]:
 def _listed(labels: Sequence[str]) -> str:
     more = f" and {len(labels) - 8} more labels" if len(labels) > 8 else ""
     return ", ".join(labels[:8]) + more
-
-
-def _table(rows: Sequence[Sequence[str]]) -> list[str]:
-    """The rows as lines, the first column to the left and the others to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(
-            cell.ljust(width) if at == 0 else cell.rjust(width)
-            for at, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]

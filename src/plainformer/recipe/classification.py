@@ -7,8 +7,8 @@ from pydantic import Field, model_validator
 
 from plainformer.models.config import EncoderConfig
 from plainformer.recipe.base import Recipe
-from plainformer.recipe.sections import PlainLossOptions, Section, StackOptions, TrainOptions
-from plainformer.recipe.text import VocabularyOptions, absolute
+from plainformer.recipe.sections import PlainLossOptions, Section, StackOptions, TrainOptions, absolute
+from plainformer.recipe.text import VocabularyOptions
 from plainformer.validation import broken
 
 

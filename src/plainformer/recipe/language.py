@@ -5,9 +5,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from plainformer.models.config import LanguageModelConfig
-from plainformer.recipe.base import Recipe
-from plainformer.recipe.sections import PlainLossOptions, Section, StackOptions, TrainOptions
-from plainformer.recipe.text import TextOptions, VocabularyOptions
+from plainformer.recipe.sections import Section, StackOptions
+from plainformer.recipe.text import TextRecipe
 
 
 class LanguageModelOptions(StackOptions):
@@ -32,22 +31,13 @@ class GenerateOptions(Section):
     seed: int = Field(default=0, ge=0, lt=2**32, description="Of the choices.")
 
 
-class LanguageRecipe(Recipe):
+class LanguageRecipe(TextRecipe):
     """A whole run: `LanguageRecipe(task="language-model", data=..., train=...)`, or `load_recipe(path)`."""
 
-    FREE_ON_RESUME: ClassVar[frozenset[str]] = (
-        Recipe.FREE_ON_RESUME
-        | {"data.text", "data.test", "tokenizer.file"}
-        | {f"generate.{key}" for key in GenerateOptions.model_fields}
-    )
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = TextRecipe.FREE_ON_RESUME | {
+        f"generate.{key}" for key in GenerateOptions.model_fields
+    }
 
     task: Literal["language-model"] = Field(description="What the model is to learn.")
-    data: TextOptions
-    tokenizer: VocabularyOptions = VocabularyOptions()
     model: LanguageModelOptions = LanguageModelOptions()
-    loss: PlainLossOptions = PlainLossOptions()
-    train: TrainOptions
     generate: GenerateOptions = GenerateOptions()
-
-    def anchored(self) -> "LanguageRecipe":
-        return self.model_copy(update={"data": self.data.anchored(), "tokenizer": self.tokenizer.anchored()})

@@ -5,9 +5,8 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from plainformer.models.config import EncoderConfig
-from plainformer.recipe.base import Recipe
-from plainformer.recipe.sections import PlainLossOptions, Section, StackOptions, TrainOptions
-from plainformer.recipe.text import TextOptions, VocabularyOptions
+from plainformer.recipe.sections import Section, StackOptions
+from plainformer.recipe.text import TextRecipe
 
 
 class EncoderOptions(StackOptions):
@@ -23,18 +22,9 @@ class MaskOptions(Section):
     whole_words: bool = Field(default=False, description="All tokens of a chosen word together.")
 
 
-class MaskedRecipe(Recipe):
+class MaskedRecipe(TextRecipe):
     """A whole run: `MaskedRecipe(task="masked-language-model", data=..., train=...)`, or `load_recipe(path)`."""
 
-    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {"data.text", "data.test", "tokenizer.file"}
-
     task: Literal["masked-language-model"] = Field(description="What the model is to learn.")
-    data: TextOptions
-    tokenizer: VocabularyOptions = VocabularyOptions()
     model: EncoderOptions = EncoderOptions()
     mask: MaskOptions = MaskOptions()
-    loss: PlainLossOptions = PlainLossOptions()
-    train: TrainOptions
-
-    def anchored(self) -> "MaskedRecipe":
-        return self.model_copy(update={"data": self.data.anchored(), "tokenizer": self.tokenizer.anchored()})

@@ -1,6 +1,8 @@
 """The tables that recipes of all tasks share: loss, optimizer, schedule, training, the shape of a model."""
 
+import os
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -13,6 +15,11 @@ from plainformer.validation import broken
 # TOML knows lists only; a frozen recipe holds tuples.
 FromList = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+def absolute(path: str) -> str:
+    """The path from the root of the disk, whatever the working directory becomes."""
+    return os.path.abspath(Path(path).expanduser())
 
 
 class Section(BaseModel):

@@ -1,12 +1,11 @@
-"""The tables of recipes that learn from running text: where it is, and how it becomes ids."""
+"""What recipes that learn from running text have in common: where the text is, and how it becomes ids."""
 
-import os
-from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from plainformer.recipe.sections import Section
+from plainformer.recipe.base import Recipe
+from plainformer.recipe.sections import PlainLossOptions, Section, TrainOptions, absolute
 from plainformer.validation import broken
 
 
@@ -70,6 +69,15 @@ class VocabularyOptions(Section):
         return self.model_copy(update={"file": absolute(self.file)}) if self.file else self
 
 
-def absolute(path: str) -> str:
-    """The path from the root of the disk, whatever the working directory becomes."""
-    return os.path.abspath(Path(path).expanduser())
+class TextRecipe(Recipe):
+    """A recipe that learns from running text. `task` and `model` are the task's."""
+
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {"data.text", "data.test", "tokenizer.file"}
+
+    data: TextOptions
+    tokenizer: VocabularyOptions = VocabularyOptions()
+    loss: PlainLossOptions = PlainLossOptions()
+    train: TrainOptions
+
+    def anchored(self) -> "TextRecipe":
+        return self.model_copy(update={"data": self.data.anchored(), "tokenizer": self.tokenizer.anchored()})

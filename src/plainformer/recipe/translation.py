@@ -1,6 +1,5 @@
 """The recipe of a translator: sentence pairs, two languages, an encoder-decoder, beam search, BLEU."""
 
-import os
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -9,7 +8,7 @@ from pydantic import Field, model_validator
 from plainformer.evaluate.bleu import BleuTokenizer
 from plainformer.models.config import TransformerConfig
 from plainformer.recipe.base import Recipe
-from plainformer.recipe.sections import FromList, LossOptions, Section, ShapeOptions, TrainOptions
+from plainformer.recipe.sections import FromList, LossOptions, Section, ShapeOptions, TrainOptions, absolute
 from plainformer.validation import broken
 
 
@@ -35,7 +34,7 @@ class PairOptions(Section):
     @property
     def path(self) -> Path | None:
         """The data folder, absolute; None for an embedded corpus."""
-        return Path(os.path.abspath(Path(self.folder).expanduser())) if self.folder else None
+        return Path(absolute(self.folder)) if self.folder else None
 
     @model_validator(mode="after")
     def _check(self) -> "PairOptions":

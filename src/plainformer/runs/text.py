@@ -13,8 +13,7 @@ from plainformer.data.text import RunningText, embedded_text, read_text
 from plainformer.data.tokens import Counts, Tokens, encode_text
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder
-from plainformer.recipe import LanguageRecipe, MaskedRecipe
-from plainformer.recipe.text import TextOptions, VocabularyOptions
+from plainformer.recipe.text import TextOptions, TextRecipe, VocabularyOptions
 from plainformer.runs.task import Console, Tokenizers
 from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
 
@@ -30,7 +29,7 @@ class TextTask:
 
     mask: str | None = None  # the token that hides others, where the model needs one
 
-    def __init__(self, recipe: LanguageRecipe | MaskedRecipe) -> None:
+    def __init__(self, recipe: TextRecipe) -> None:
         self.recipe, self.text = recipe, text_of(recipe.data)
 
     def fingerprints(self) -> dict[str, str]:

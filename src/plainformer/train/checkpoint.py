@@ -64,7 +64,6 @@ class Checkpoints:
     """
 
     def __init__(self, folder: Path, *, keep: int, every: int = 1, say: Callable[[str], None]) -> None:
-        _silence_orbax()
         self._folder, self._say, self._kept = folder, say, Kept(keep, every)
         options = ocp.CheckpointManagerOptions(
             preservation_policy=self._kept, create=True, enable_async_checkpointing=True
@@ -204,9 +203,9 @@ def _reason(failure: Exception) -> str:
 
 
 @cache
-def _silence_orbax() -> None:
-    """Have a failure said once, in our words: Orbax tells every stage of its work, and after a failure its threads and
-    event loops go on for hundreds of lines of traceback."""
+def silence_orbax() -> None:
+    """Have this process say a failure once, in our words: after one, Orbax's threads and event loops go on for hundreds
+    of lines of traceback, long after the call that failed. For a program of our own; a library leaves loggers alone."""
     for name in ("absl", "asyncio"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     usual = sys.unraisablehook
