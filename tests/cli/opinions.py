@@ -11,6 +11,7 @@ task = "classification"
 folder = "{folder}"
 test = "test"
 max_tokens = 40
+min_label_count = 1
 batch_tokens = 640
 buckets = 1
 

@@ -43,7 +43,15 @@ def test_what_the_texts_are_is_said(critic, texts):
     assert " texts/s" in outcome.err
 
 
-def test_a_label_that_occurs_once_is_a_warning(critic, texts):
+def test_a_label_that_occurs_once_is_refused_with_its_line(cli, critic, texts, tmp_path):
+    recipe, _, _ = critic
+    error = cli("train", recipe, "--run", tmp_path / "run", "--set", "data.min_label_count=2").error(2)
+    fix = "give more texts with it, take it out, or set data.min_label_count = 1"
+    assert error == f"plainformer: {texts}/train.tsv:63: the label 'odd' occurs only once; {fix}"
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_label_that_occurs_once_is_a_warning_where_it_is_allowed(critic, texts):
     _, _, outcome = critic
     said = f"train:   warning: the label 'odd' occurs only once ({texts}/train.tsv:63), too rarely to be learnt"
     assert [line for line in outcome.out.splitlines() if "only once" in line] == [said]

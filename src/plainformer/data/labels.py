@@ -1,6 +1,7 @@
 """The labels that a classifier is to tell apart, and what held-out texts need for an honest score."""
 
 import difflib
+from collections import Counter
 from collections.abc import Sequence
 
 from plainformer.data.find import some_of
@@ -21,6 +22,23 @@ def label_names(train: Labelled) -> tuple[str, ...]:
     if all(label.isascii() and label.isdigit() for label in found):
         return tuple(sorted(found, key=lambda label: (int(label), label)))
     return tuple(sorted(found))
+
+
+def check_counts(train: Labelled, least: int) -> None:
+    """Refuse a label that too few training texts have: one that occurs once is seldom learnt, and often misspelt.
+
+    Raises:
+        InputError: naming the rarest label, and its first line.
+    """
+    counts = Counter(label for label in train.labels if label)
+    label, count = min(counts.items(), key=lambda item: item[1], default=("", least))
+    if count < least:
+        often = "only once" if count == 1 else f"only {count} times"
+        raise InputError(
+            f"the label {label!r} occurs {often}",
+            where=train.origin[train.labels.index(label)],
+            fix=f"give more texts with it, take it out, or set data.min_label_count = {count}",
+        )
 
 
 def check_labels(held_out: Labelled, labels: Sequence[str]) -> None:

@@ -56,6 +56,7 @@ class RunningText:
         name: what it is called in a message.
         characters, train_characters: how many there are, and how many of them, from the first on, are for training.
         documents: how many there are; empty ones do not count.
+        empty: how many empty ones there are.
         fingerprint: the SHA-256 (hex) of the text and of where its documents end. A file's name, its compression and
             its kind of line ends do not count.
     """
@@ -64,6 +65,7 @@ class RunningText:
     characters: int
     train_characters: int
     documents: int
+    empty: int
     fingerprint: str
     _read: Documents
 
@@ -83,6 +85,7 @@ class RunningText:
         """The split, for a log."""
         held_out = self.characters - self.train_characters
         documents = "1 document" if self.documents == 1 else f"{self.documents:,} documents"
+        documents += f" ({self.empty:,} more {'is' if self.empty == 1 else 'are'} empty)" if self.empty else ""
         return (
             f"{self.name}: {self.characters:,} characters in {documents}; the first {self.train_characters:,} to train "
             f"on, the last {held_out:,} ({held_out / self.characters:.1%}) held out"
@@ -209,9 +212,16 @@ def _nothing_at(path: Path, what: str) -> InputError:
 def _surveyed(name: str, read: Documents, dev_share: float) -> RunningText:
     if not 0 <= dev_share < 1:
         raise InputError(f"dev_share is {dev_share}", fix="choose a share from 0 to less than 1")
-    characters = documents = size = 0
+    characters = documents = size = opened = 0
     digest = hashlib.sha256()
-    for chunk in _chunks(read()):
+
+    def counted() -> Iterator[Iterable[str]]:
+        nonlocal opened
+        for document in read():
+            opened += 1
+            yield document
+
+    for chunk in _chunks(counted()):
         if chunk.begins and documents:
             # After each document its size, so that no two lists of documents have the same bytes.
             digest.update(size.to_bytes(8, "little"))
@@ -222,7 +232,8 @@ def _surveyed(name: str, read: Documents, dev_share: float) -> RunningText:
     digest.update(size.to_bytes(8, "little"))
     if not characters:
         raise InputError("there is no text in it", where=name, fix="give a file with text")
-    return RunningText(name, characters, int(characters * (1 - dev_share)), documents, digest.hexdigest(), read)
+    train_characters = int(characters * (1 - dev_share))
+    return RunningText(name, characters, train_characters, documents, opened - documents, digest.hexdigest(), read)
 
 
 def _chunks(documents: Iterable[Iterable[str]]) -> Iterator[Chunk]:

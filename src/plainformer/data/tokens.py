@@ -31,6 +31,7 @@ Progress = Callable[[int, int], None]
 
 _FORMAT = 1  # of the two files; part of the key
 _AROUND = 200  # characters on either side of a seam that are encoded together, to see whether it is one
+_AT_ONCE = 16  # chunks encoded together at most, whose ids take some 30 MB each while they are made
 _ABANDONED = 3600.0  # seconds for which nobody has written to a file
 
 
@@ -143,13 +144,13 @@ def _encode_part(
 
 
 def _batches(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
-    """Chunks enough to keep all cores at work, and no more: their ids are in memory together."""
+    """Chunks enough to keep the cores at work, and no more: their ids are in memory together."""
     batch: list[Chunk] = []
     held = 0
     for chunk in chunks:
         batch.append(chunk)
         held += len(chunk.text)
-        if held >= CHUNK * (os.cpu_count() or 1):
+        if held >= CHUNK * min(os.cpu_count() or 1, _AT_ONCE):
             yield batch
             batch, held = [], 0
     if batch:

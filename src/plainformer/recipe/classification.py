@@ -20,6 +20,7 @@ class LabelledOptions(Section):
     dev: str = Field(default="val", min_length=1, description="Development set, which picks the best checkpoint.")
     test: str | None = Field(default=None, min_length=1, description="Test set, scored once at the end.")
     max_tokens: int = Field(default=128, ge=1, description="Drop a longer text.")
+    min_label_count: int = Field(default=2, ge=1, description="Refuse a label that fewer training texts have.")
     batch_tokens: int = Field(default=4096, ge=1, description="Rows x padded length of a batch.")
     buckets: int = Field(default=4, ge=1, description="At most this many batch shapes; each is compiled once.")
 

@@ -9,7 +9,7 @@ from typing import Any
 from plainformer.data.labelled import Labelled, read_labelled
 from plainformer.data.labelled_loader import LabelledLoader
 from plainformer.data.labelled_report import CleanedLabelled, clean_labelled
-from plainformer.data.labels import check_labels, check_readable, label_names
+from plainformer.data.labels import check_counts, check_labels, check_readable, label_names
 from plainformer.decode.load import find_model, load_as
 from plainformer.decode.reader import Reader
 from plainformer.errors import InputError
@@ -35,6 +35,7 @@ class ClassificationTask:
         self.test = read_labelled(data.path, data.test) if data.test else None
         with _placed(data.train):
             self.labels = label_names(self.train)
+            check_counts(self.train, data.min_label_count)
         for held_out in (self.dev, self.test):
             if held_out is not None:
                 check_labels(held_out, self.labels)

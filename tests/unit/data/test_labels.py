@@ -4,7 +4,7 @@ import pytest
 from labelled_rows import labelled
 
 from plainformer.data import check_labels, label_names
-from plainformer.data.labels import check_readable
+from plainformer.data.labels import check_counts, check_readable
 from plainformer.errors import InputError
 
 
@@ -19,6 +19,15 @@ def test_one_label_is_nothing_to_tell_apart() -> None:
         label_names(labelled(("a", "x"), ("a", "y")))
     with pytest.raises(InputError, match="no text has a label"):
         label_names(labelled(("", "")))
+
+
+def test_the_rarest_label_is_refused_where_it_is_too_rare() -> None:
+    texts = labelled(("a", "x"), ("b", "y"), ("", ""), ("a", "z"), ("b", "u"), ("b", "v"))
+    check_counts(texts, 2)
+    with pytest.raises(InputError, match=r"train.tsv:1: the label 'a' occurs only 2 times; .*min_label_count = 2"):
+        check_counts(texts, 3)
+    with pytest.raises(InputError, match=r"train.tsv:2: the label 'b' occurs only once"):
+        check_counts(labelled(("a", "x"), ("b", "y"), ("a", "z")), 2)
 
 
 def test_a_held_out_label_that_training_does_not_have_is_named_with_its_line() -> None:

@@ -109,7 +109,9 @@ def test_parallel_text_is_no_running_text(tmp_path: Path) -> None:
 def test_files_without_text_are_refused_together_and_passed_over_one_by_one(tmp_path: Path) -> None:
     empty, full = write(tmp_path / "a.txt", ""), write(tmp_path / "b.txt", "text")
     assert "a.txt: there is no text in it" in refusal(empty)
-    assert read_text([empty, full]).documents == 1
+    text = read_text([empty, full, write(tmp_path / "c.jsonl", rows("x", "", "y"))], dev_share=0.0)
+    assert (text.documents, text.empty) == (3, 2)
+    assert "6 characters in 3 documents (2 more are empty); the first" in text.split_line()
 
 
 def test_an_error_names_file_and_line(tmp_path: Path) -> None:
