@@ -1,4 +1,4 @@
-"""`plainformer score`: how probable a text is to a language model."""
+"""`plainformer score`: how probable a text is to a language model, or a translation to a translator."""
 
 import json
 import math
@@ -14,10 +14,12 @@ from plainformer.cli.reading import Lines, check_source, one_text, texts_or_line
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
-    from plainformer.decode.writer import TextScore
+    from plainformer.decode.translator import Translator
+    from plainformer.decode.writer import TextScore, Writer
     from plainformer.text import Tokenizer
 
 MOST = 64  # lines scored at once
+LONGEST = 1024  # tokens of a source that is scored
 
 
 def score(
@@ -29,7 +31,8 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
 ) -> None:
     """Score texts by a language model, a line each: its log-probability in nats, how many tokens that is of,
-    perplexity (e to the mean negative log-probability of a token), and bits per byte.
+    perplexity (e to the mean negative log-probability of a token), and bits per byte. By a translator, score pairs:
+    every argument or line is a source, a tab and a target, which is scored with its end, without bits per byte.
 
     A text is an argument as it stands, or else all of the file or of standard input, without the one newline that an
     editor or echo puts at its end. Its first token is given, not scored: nothing stands before it.
@@ -41,14 +44,22 @@ def score(
     if text and lines:
         raise InputError("--lines is for what is read", fix="give texts, or --lines")
     from plainformer.decode.load import load_as
+    from plainformer.decode.translator import Translator
     from plainformer.decode.writer import Writer
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
     keep_freed_memory()
     keep_compiled_programs()
-    writer = load_as(model, Writer, "score")
+    loaded = load_as(model, (Writer, Translator), "score")
+    if isinstance(loaded, Translator):
+        sys.stdout.writelines(_pair_lines(loaded, texts_or_lines(text, file, MOST), tokens, as_json))
+    else:
+        _score_texts(loaded, _texts(text, file, lines), tokens, as_json)
+
+
+def _score_texts(writer: "Writer", texts: Iterator[Lines], tokens: bool, as_json: bool) -> None:
     context, long, first = writer.model.config.context, [], True
-    for where, chunk in _texts(text, file, lines):
+    for where, chunk in texts:
         for place, found in zip(where, writer.score(chunk, where=where), strict=True):
             if as_json:
                 record = {"where": place, **_record(found), **(_by_token(writer.tokenizer, found) if tokens else {})}
@@ -74,6 +85,35 @@ def _texts(texts: list[str] | None, file: Path | None, lines: bool) -> Iterator[
     else:
         one = one_text(None, file, "text")
         yield [one.name], [one.text]
+
+
+def _pair_lines(translator: "Translator", chunks: Iterator[Lines], tokens: bool, as_json: bool) -> Iterator[str]:
+    """What is said of every line of source, tab, target. Raises InputError for a line that is none."""
+    tokenizer, first = translator.target_tokenizer, True
+    for where, chunk in chunks:
+        pairs = [line.split("\t") for line in chunk]
+        for place, pair in zip(where, pairs, strict=True):
+            if len(pair) != 2:
+                what = f"a pair is a source, a tab and a target, and here are {len(pair) - 1} tabs"
+                raise InputError(what, where=place, fix="give one pair a line")
+        sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+        translator.check_lengths(sources, where, LONGEST)
+        names = [[tokenizer.token(id) for id in (*ids, tokenizer.eos_id)] for ids in tokenizer.encode_batch(targets)]
+        for place, found, named in zip(where, translator.score(sources, targets), names, strict=True):
+            by_token = [
+                (_said(tokenizer, token), value) for token, value in zip(named, found.token_logprobs, strict=True)
+            ]
+            if as_json:
+                record = {"where": place, "logprob": found.logprob, "tokens": found.length}
+                record |= {"perplexity": found.perplexity if math.isfinite(found.perplexity) else None}
+                record |= {"token_logprobs": by_token} if tokens else {}
+                yield json.dumps(record, ensure_ascii=False) + "\n"
+            elif tokens:
+                yield "" if first else "\n"
+                yield from (f"{escaped(said)}\t{value:.4f}\n" for said, value in by_token)
+            else:
+                yield f"{found.logprob:.4f} nats\t{_count(found.length)}\tperplexity {found.perplexity:#.5g}\n"
+            first = False
 
 
 def _line(score: "TextScore") -> str:

@@ -1,5 +1,6 @@
 """Forced decoding: the log-probability that a model gives to a target, or to a text, that it is handed."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from plainformer.errors import InputError
 from plainformer.models.language_model import LanguageModel
 from plainformer.shapes import Array, Float, Ids, Int, Valid
 
+MOST_NATS = 700.0  # e to more is no float
+
 
 @dataclass(frozen=True)
 class PairScore:
@@ -30,6 +33,17 @@ class PairScore:
     logprob: float
     token_logprobs: tuple[float, ...]
     length: int
+
+    @property
+    def perplexity(self) -> float:
+        """As `perplexity` of this module."""
+        return perplexity(self.logprob, self.length)
+
+
+def perplexity(logprob: float, tokens: int) -> float:
+    """e to the mean negative log-probability of a token: how many equally likely ones it was chosen among."""
+    mean = -logprob / tokens
+    return math.exp(mean) if mean < MOST_NATS else math.inf
 
 
 @eqx.filter_jit

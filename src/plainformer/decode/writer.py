@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from plainformer.decode.continuation import continuations
 from plainformer.decode.lookahead import best_continuations
-from plainformer.decode.score import score_texts
+from plainformer.decode.score import perplexity, score_texts
 from plainformer.decode.settings import PAPER, SamplingSettings, changed
 from plainformer.decode.texts import encode_texts, places_of
 from plainformer.errors import InputError, WorkError
@@ -19,7 +19,6 @@ from plainformer.text.stream import TextStream
 
 MOST_ROWS = 64  # written together
 MOST_PLACES = 2**14  # of all of them, whose keys and values are kept: what bounds memory
-MOST_NATS = 700.0  # e to more is no float
 
 
 class Piece(NamedTuple):
@@ -76,9 +75,8 @@ class TextScore:
 
     @property
     def perplexity(self) -> float:
-        """e to the mean negative log-probability of a token: how many equally likely ones it was chosen among."""
-        mean = -self.logprob / len(self.logprobs)
-        return math.exp(mean) if mean < MOST_NATS else math.inf
+        """As `score.perplexity`."""
+        return perplexity(self.logprob, len(self.logprobs))
 
     @property
     def bits_per_byte(self) -> float:
