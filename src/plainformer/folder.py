@@ -6,7 +6,8 @@ Nothing in it is executable. Every file is written whole or not at all, so a rea
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,6 +40,8 @@ class Kind(NamedTuple):
     what: str
     use: str
 
+
+REPLACE = "put the file back, or name another model"
 
 KINDS: dict[str, Kind] = {
     "plainformer-transformer": Kind(
@@ -149,13 +152,18 @@ def read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any]]:
 
 
 def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
+    if folder.is_file():
+        raise InputError("this is a file, and a model is a folder", where=str(folder), fix="name a run, or its folder")
     if not folder.is_dir():
         raise InputError("there is no such model folder", where=str(folder), fix="name a run, or a model folder")
     path = folder / "config.json"
     values = _read_json(path)
-    if (kind := values.pop("model_type", None)) not in KINDS:
+    kind, about = values.pop("model_type", None), values.pop("about", {})
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InputError(f"model_type is {kind!r}, and known are {', '.join(KINDS)}", where=str(path))
-    fingerprints, about = values.pop("tokenizer_fingerprints", []), values.pop("about", {})
+    if not isinstance(about, dict):
+        raise InputError(f"about is {about!r} and must be an object of facts", where=str(path))
+    fingerprints = values.pop("tokenizer_fingerprints", [])
     config = KINDS[kind].config.from_dict(values, where=str(path))
     if model_type_of(config) != kind:
         has = "has labels" if getattr(config, "labels", ()) else "has no labels"
@@ -174,8 +182,28 @@ def skeleton_of(config: AnyConfig) -> Any:
     return eqx.filter_eval_shape(KINDS[model_type_of(config)].model, config, key=jax.random.key(0))
 
 
+def check_weights(config: AnyConfig, folder: Path) -> None:
+    """Raises InputError, as `load_folder`, for weights that are missing, cut short or of other shapes, unread."""
+    with _opened_weights(skeleton_of(config), folder / "model.safetensors"):
+        pass
+
+
 def _load_weights(config: AnyConfig, path: Path) -> Model:
-    skeleton = skeleton_of(config)
+    skeleton, arrays, broken = skeleton_of(config), [], []
+    with _opened_weights(skeleton, path) as (file, names):
+        for name in names:
+            array = file.get_tensor(name)
+            broken += [] if np.isfinite(array).all() else [name]
+            arrays.append(jnp.asarray(array))
+    if broken:
+        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(broken)}"
+        raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
+    return jax.tree.unflatten(jax.tree.structure(skeleton), arrays)
+
+
+@contextmanager
+def _opened_weights(skeleton: Model, path: Path) -> Iterator[tuple[Any, list[str]]]:
+    """The file of weights, which are those of the model that is described, and their names in its order."""
     wanted = {
         jax.tree_util.keystr(where, simple=True, separator="."): leaf.shape
         for where, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
@@ -183,21 +211,12 @@ def _load_weights(config: AnyConfig, path: Path) -> Model:
     try:
         with safe_open(path, framework="numpy") as file:
             names = set(file.keys())
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
-            _compare(wanted, found, path)
-            arrays, broken = [], []
-            for name in wanted:
-                array = file.get_tensor(name)
-                broken += [] if np.isfinite(array).all() else [name]
-                arrays.append(jnp.asarray(array))
+            _compare(wanted, {name: tuple(file.get_slice(name).get_shape()) for name in names}, path)
+            yield file, list(wanted)
     except FileNotFoundError as missing:
-        raise InputError("there are no weights", where=str(path)) from missing
+        raise InputError("there are no weights", where=str(path), fix=REPLACE) from missing
     except (SafetensorError, OSError) as damage:
-        raise InputError(f"the weights cannot be read ({damage})", where=str(path)) from damage
-    if broken:
-        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(broken)}"
-        raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
-    return jax.tree.unflatten(jax.tree.structure(skeleton), arrays)
+        raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
 
 
 def _compare(wanted: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], path: Path) -> None:
@@ -217,11 +236,11 @@ def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as missing:
-        raise InputError(f"{path.name} is missing", where=str(path.parent)) from missing
+        raise InputError(f"{path.name} is missing", where=str(path.parent), fix=REPLACE) from missing
     except (OSError, ValueError) as damage:
-        raise InputError(f"the file cannot be read ({damage})", where=str(path)) from damage
+        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
     if not isinstance(value, dict):
-        raise InputError("the file does not hold a JSON object", where=str(path))
+        raise InputError("the file does not hold a JSON object", where=str(path), fix=REPLACE)
     return value
 
 

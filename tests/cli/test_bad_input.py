@@ -4,6 +4,7 @@ import errno
 import io
 import os
 import random
+import re
 import shutil
 
 import pytest
@@ -183,11 +184,19 @@ def test_binary_junk_in_a_file_is_named_by_the_file(cli, trained, tmp_path):
     ],
     ids=" ".join,
 )
-def test_unknown_verbs_and_options_are_a_usage_error(cli, words):
-    outcome = cli(*words)
-    assert (outcome.code, outcome.out) == (2, "")
-    assert "Usage: " in outcome.err
-    assert outcome.err.splitlines()[-1].startswith("Error: ")
+def test_unknown_verbs_and_options_are_one_line(cli, words):
+    error = cli(*words).error(2)
+    assert re.fullmatch(r"plainformer: [a-z].*; see .*plainformer.* --help", error), error
+
+
+@pytest.mark.parametrize("words", [["--beam", "2", "a", "--beam=3"], ["-f", "one", "--file", "other"]], ids=" ".join)
+def test_an_option_of_which_one_would_be_forgotten_is_refused(cli, words):
+    name = "--beam" if "--beam" in words else "--file"
+    assert cli("translate", "run", *words).error(2) == f"plainformer: {name} is given twice; give it once"
+
+
+def test_what_stands_after_two_hyphens_is_no_option(cli, trained):
+    assert cli("translate", trained.folder, "--beam", "2", "--", "--beam", "--beam").out.count("\n") == 2
 
 
 def test_debug_shows_the_traceback_that_is_hidden_otherwise(trained, monkeypatch):

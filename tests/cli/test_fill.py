@@ -134,3 +134,10 @@ def test_a_model_of_another_kind_is_one_line(cli, models, kind):
 def test_a_model_that_is_broken_is_a_failure_at_work(cli, models, spoilt):
     error = cli("fill", spoilt(models["masked"]), "<mask>").error(1)
     assert error == "the model gives numbers that are not finite; check that its weights are finite"
+
+
+def test_a_blank_line_is_passed_over(cli, models):
+    lines = ["the <mask>\n", "\n", "a <mask>"]
+    expected = cli("fill", models["masked"], stdin=(lines[0] + lines[2]).encode()).out
+    assert cli("fill", models["masked"], stdin="".join(lines).encode()).out == expected
+    assert "argument 1: the text has no gap" in cli("fill", models["masked"], "").error(2)

@@ -1,14 +1,16 @@
 """`plainformer info`: what a model is made of, and where it departs from the paper."""
 
 import re
+import shutil
 from itertools import pairwise
+from typing import Any
 
 import jax
 import pytest
 
 from plainformer.folder import ModelFolder, save_folder
-from plainformer.inspect.count import count
-from plainformer.models import PRESETS, LanguageModel, LanguageModelConfig
+from plainformer.inspect.count import count, departures
+from plainformer.models import PRESETS, EncoderConfig, LanguageModel, LanguageModelConfig
 from plainformer.text.word import train_word
 
 # By hand, with 37,000 tokens in a table of 37,056 rows (579 times 64); tiny's 10,000 in 10,048.
@@ -93,6 +95,16 @@ def test_only_a_model_that_departs_from_the_paper_says_so(cli):
     assert "- encoder_layers" not in big
 
 
+def test_shared_keys_and_an_encoder_alone_are_departures():
+    shape: dict[str, Any] = {"vocab": 9, "layers": 6, "d_model": 512, "d_ff": 2048, "heads": 8}
+    shape |= {"position": "sinusoidal", "norm_position": "post", "activation": "relu", "scale_embeddings": True}
+    assert departures(LanguageModelConfig(**shape, kv_heads=2)) == [
+        "a decoder alone, with no memory to look at",
+        "8 heads share 2 keys and values; the paper's have their own",
+    ]
+    assert departures(EncoderConfig(**shape, labels=("a", "b"))) == ["an encoder alone"]
+
+
 def test_another_vocabulary_changes_the_table_alone(cli):
     # 38,000 tokens make 38,016 rows of 512: 960 rows more.
     assert total(cli("info", "paper-base", "--vocab", "38000").out) == BASE + 960 * 512
@@ -118,7 +130,11 @@ def test_a_language_models_folder_is_described(cli, tmp_path):
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith(f"model folder {tmp_path}\nname: tale\n")
     assert total(outcome.out) == 64 * 8 + 5 * 8 + 4 * 72 + 161 + 2 * 16 + 16
-    assert "the paper" not in outcome.out
+    departures = outcome.out.partition("departures from the paper's base model:\n")[2].splitlines()
+    assert departures[0] == "- a decoder alone, with no memory to look at"
+    assert "- layers is 1; the paper's base model has 6" in departures
+    assert "- position is learned; the paper's base model has sinusoidal" in departures
+    assert not [line for line in departures if "vocab" in line or "tie" in line or "bias" in line]
 
 
 def test_an_unknown_name_is_one_line_with_the_presets(cli, trained, tmp_path):
@@ -133,3 +149,12 @@ def test_a_folder_beats_a_preset_of_the_same_name(cli, trained, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tiny").symlink_to(trained.folder / "last")
     assert "model folder tiny" in cli("info", "tiny").out
+
+
+def test_weights_that_cannot_be_the_models_are_noticed_unread(cli, trained, tmp_path):
+    copy = shutil.copytree(trained.folder / "best", tmp_path / "model")
+    weights = copy / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:1000])
+    assert cli("info", copy).error(2).startswith(f"plainformer: {weights}: the weights cannot be read (")
+    weights.unlink()
+    assert "there are no weights; put the file back, or name another model" in cli("info", copy).error(2)

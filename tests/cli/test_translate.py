@@ -112,6 +112,21 @@ def test_settings_of_the_search_are_used(cli, trained, answers):
 
 
 @pytest.mark.parametrize(
+    ("options", "settings"),
+    [
+        (["--max-ratio", "0", "--max-margin", "2"], {"max_ratio": 0.0, "max_margin": 2}),
+        (["--no-repeat-ngram", "1"], {"no_repeat_ngram": 1}),
+        (["--repetition-penalty", "9"], {"repetition_penalty": 9.0}),
+    ],
+)
+def test_options_are_the_settings_of_the_same_names(cli, trained, answers, options, settings):
+    text = "\n".join(SENTENCES)
+    out = cli("translate", trained.folder, *options, stdin=text.encode()).out.split("\n")[:-1]
+    assert out == plainformer.load(trained.folder).translate(text.split("\n"), **settings)
+    assert out != answers
+
+
+@pytest.mark.parametrize(
     ("options", "said"),
     [
         (["a", "--file", __file__], "sentences and --file are both given"),
@@ -119,6 +134,12 @@ def test_settings_of_the_search_are_used(cli, trained, answers):
         (["a", "--beam", "0"], "beam_size is 0"),
         (["a", "--beam", "2", "--n-best", "3"], "n_best is 3"),
         (["a", "--alpha", "-1"], "alpha is -1.0"),
+        (["a", "--alpha", "500"], "alpha is 500.0; give 0 to 10"),
+        (["a", "--max-margin", "99999999999999999999"], "max_margin is 99999999999999999999; give 0 to 100000"),
+        (["a", "--max-ratio", "nan"], "max_ratio is nan"),
+        (["a", "--no-repeat-ngram", "-1"], "no_repeat_ngram is -1"),
+        (["a", "--repetition-penalty", "0"], "repetition_penalty is 0.0"),
+        (["a", "--max-source-tokens", "-5"], "invalid value for '--max-source-tokens'"),
     ],
 )
 def test_a_request_that_makes_no_sense_is_one_line(cli, trained, options, said):

@@ -148,6 +148,8 @@ def edit_config(folder: Path, change: dict[str, Any]) -> None:
     [
         ({"model_type": "marian"}, "model_type is 'marian', and known are plainformer-transformer"),
         ({"model_type": None}, "model_type is None"),
+        ({"model_type": []}, r"model_type is \[\]"),
+        ({"about": ["facts"]}, r"about is \['facts'\] and must be an object"),
         ({"d_modle": 6}, "unknown model setting d_modle"),
         ({"target_vocab": None}, "missing model setting target_vocab"),
         ({"heads": 5}, "d_model 6 is not divisible by 5 heads"),

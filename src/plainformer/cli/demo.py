@@ -31,8 +31,7 @@ def demo(
         typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
         raise typer.Exit(130)
     typer.echo("\nScoring the test set: sentences that are not in the training text.")
-    report, _ = evaluate_run(folder, progress=show_progress)
-    typer.echo(str(report))
+    evaluate_run(folder, say=typer.echo, progress=show_progress)
     typer.echo("\nI like pizza, and nine more sentences it has never seen:")
     texts = examples()
     for text, translation in zip(texts, load(folder).translate(texts), strict=True):

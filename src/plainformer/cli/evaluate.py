@@ -63,7 +63,8 @@ def evaluate(
         check_output(output)
         if gives_no_lines(model):
             raise InputError("this kind of model gives no lines to write", where="--output", fix="leave it out")
-    report, lines = evaluate_run(model, changes, text=text or (), report_file=json, progress=show_progress)
-    typer.echo(str(report))
+    if json is not None and json.is_dir():
+        raise InputError("this is a folder", where=str(json), fix="name a file in it")
+    _, lines = evaluate_run(model, changes, text=text or (), report_file=json, say=typer.echo, progress=show_progress)
     if output is not None:
         atomic.write_text(output, "".join(one_line(line) + "\n" for line in lines))

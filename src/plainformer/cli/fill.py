@@ -29,7 +29,7 @@ def fill(
     probability, tab, token (with the space before it where it begins a word; \\n is a newline), and an empty line
     before the next. Each gap of several is filled by itself: what is guessed for one does not change another.
 
-    Texts are the arguments, or else every line of the file or of standard input.
+    Texts are the arguments, or else every line of the file or of standard input; a blank one is passed over.
     """
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     from plainformer.decode.load import load_as
@@ -41,6 +41,8 @@ def fill(
     reader = load_as(model, Reader)
     first = True
     for where, chunk in texts_or_lines(text, file, MOST):
+        wanted = [index for index, one in enumerate(chunk) if text or one.strip()]
+        where, chunk = [where[index] for index in wanted], [chunk[index] for index in wanted]
         for place, one, gaps in zip(where, chunk, reader.fill(chunk, top=top, where=where), strict=True):
             if as_json:
                 record = {"where": place, "text": one, "gaps": [list(map(_record, guesses)) for guesses in gaps]}

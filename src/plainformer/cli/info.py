@@ -31,7 +31,6 @@ def info(
 
 def _show_model(model: str, vocab: int | None) -> None:
     from plainformer.inspect.count import count, departures, grouped, parts
-    from plainformer.models import TransformerConfig
 
     config, what = _find(model, vocab)
     header = ("parameter (equal layers on one line)", "shape of one", "numbers in all")
@@ -41,8 +40,6 @@ def _show_model(model: str, vocab: int | None) -> None:
     ]
     for line in (*what, "", *aligned([header, *rows]), f"\ntotal {count(config):,} parameters"):
         typer.echo(line)
-    if not isinstance(config, TransformerConfig):
-        return
     differences = departures(config)
     typer.echo("\nas in the paper's base model" if not differences else "\ndepartures from the paper's base model:")
     for line in differences:
@@ -61,10 +58,11 @@ def _find(model: str, vocab: int | None) -> "tuple[AnyConfig, list[str]]":
         return preset.make(vocab), [title, preset.about]
     if folder.is_dir():
         from plainformer.decode.load import find_model
-        from plainformer.folder import read_config
+        from plainformer.folder import check_weights, read_config
 
         found = find_model(folder)
         config, about = read_config(found)
+        check_weights(config, found)
         return config, [f"model folder {found}", *(f"{name}: {value}" for name, value in about.items())]
     near = get_close_matches(model, PRESETS, n=1)
     fix = f"did you mean {near[0]}" if near else f"presets are {', '.join(PRESETS)}"

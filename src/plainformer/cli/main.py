@@ -6,13 +6,31 @@ from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from plainformer import __version__
 from plainformer.cli import classify, data, demo, embed, evaluate, fill, generate, info, score, train, translate
-from plainformer.errors import PlainformerError
+from plainformer.errors import InputError, PlainformerError
 
 NO_MEMORY = "there is not enough memory; lower data.batch_tokens or the model's size"
+
+
+# Typer has no public name for the errors of usage, of which this is one.
+UsageError: Any = typer.BadParameter.__base__
+
+
+class Verb(TyperCommand):
+    """A verb, which refuses an option that is given twice where one of the two would be forgotten."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        given = args[: args.index("--")] if "--" in args else args
+        for option in self.params:
+            if getattr(option, "is_flag", True) or getattr(option, "multiple", True):
+                continue
+            names = [word.partition("=")[0] for word in given if word.startswith("-")]
+            if sum(name in option.opts for name in names) > 1:
+                raise InputError(f"{max(option.opts, key=len)} is given twice", fix="give it once")
+        return super().parse_args(ctx, args)
 
 
 class Verbs(TyperGroup):
@@ -43,7 +61,7 @@ for verb in (
     *(fill.fill, classify.classify, embed.embed),
     *(evaluate.evaluate, info.info, demo.demo),
 ):
-    app.command()(verb)
+    app.command(cls=Verb)(verb)
 app.add_typer(data.app)
 
 
@@ -72,7 +90,11 @@ def main() -> None:
     # Anywhere on the line: it is no verb's option.
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
-        app(args=arguments)
+        sys.exit(app(args=arguments, standalone_mode=False) or 0)
+    except UsageError as error:
+        if debug:
+            raise
+        _end_usage(error)
     except PlainformerError as error:
         if debug:
             raise
@@ -84,7 +106,7 @@ def main() -> None:
     except OSError as failure:
         if debug:
             raise
-        _end(f"{failure.filename or 'the system'}: {failure.strerror or failure}", 1)
+        _end(f"{failure.filename or 'standard output'}: {failure.strerror or failure}", 1)
     except Exception as unforeseen:
         if debug:
             raise
@@ -92,6 +114,16 @@ def main() -> None:
             _end(NO_MEMORY, 1)
         first = (str(unforeseen).strip().splitlines() or [""])[0][:200]
         _end(f"an error in plainformer itself: {type(unforeseen).__name__}: {first}; --debug shows where", 1)
+
+
+def _end_usage(error: Any) -> NoReturn:
+    """What is wrong with the command line, and where it is explained; without any arguments, the explanation."""
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        sys.exit(2)
+    command = error.ctx.command_path if error.ctx else "plainformer"
+    said = error.format_message().rstrip(".")
+    _end(f"{said[:1].lower()}{said[1:]}; see {command} --help", 2)
 
 
 def _end(message: str, code: int) -> NoReturn:

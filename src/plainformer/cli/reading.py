@@ -43,7 +43,9 @@ def check_source(argument: object, file: Path | None, what: str, *, fix: str) ->
     """
     if argument is not None and argument != [] and file:
         raise InputError(f"{what} and --file are both given", fix="give one of them")
-    if file is not None and (not file.exists() or file.is_dir()):
+    if file is not None and file.is_dir():
+        raise InputError("this is a folder, and a file is needed", where=str(file), fix=fix)
+    if file is not None and not file.exists():
         raise InputError("there is no such file", where=str(file), fix=fix)
 
 

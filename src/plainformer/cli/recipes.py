@@ -16,9 +16,14 @@ def find_recipe(name: str) -> Path:
         return path  # a missing file is explained where it is opened
     package = Path(__file__).resolve().parents[1]
     # Installed, they are inside the package; in a checkout, beside `src`.
-    shipped = [folder / f"{name}.toml" for folder in (package / "recipes", package.parents[1] / "recipes")]
-    for candidate in shipped:
-        if candidate.exists():
-            return candidate
-    known = sorted({file.stem for candidate in shipped for file in candidate.parent.glob("*.toml")})
+    shipped = {
+        file.stem: file
+        for folder in (package.parents[1] / "recipes", package / "recipes")
+        for file in sorted(folder.glob("*.toml"))
+    }
+    if name in shipped:
+        return shipped[name]
+    known = sorted(shipped)
+    if path.is_dir():
+        raise InputError("this is a folder, and a recipe is a file", where=name, fix="name a .toml file in it")
     raise InputError(f"there is no recipe {name!r}", fix=f"name a .toml file, or one of {', '.join(known)}")

@@ -52,8 +52,7 @@ def train(
         typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.test:
-        report, _ = evaluate_run(folder, progress=show_progress)
-        typer.echo(str(report))
+        evaluate_run(folder, say=typer.echo, progress=show_progress)
     typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=folder)}")
 
 

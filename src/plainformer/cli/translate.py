@@ -21,7 +21,15 @@ def translate(
     alpha: Annotated[
         float | None, typer.Option(help="Exponent of the length penalty; more makes translations longer.")
     ] = None,
-    max_source_tokens: Annotated[int, typer.Option(help="Refuse a longer line.")] = 1024,
+    max_ratio: Annotated[
+        float | None, typer.Option(help="End after this times the source's tokens, plus the margin.")
+    ] = None,
+    max_margin: Annotated[int | None, typer.Option(help="Tokens beyond that [default: the model's].")] = None,
+    no_repeat_ngram: Annotated[int | None, typer.Option(help="Repeat no n-gram of this size; 0 allows all.")] = None,
+    repetition_penalty: Annotated[
+        float | None, typer.Option(help="Above 1, what was written becomes less likely; 1 is none.")
+    ] = None,
+    max_source_tokens: Annotated[int, typer.Option(min=1, help="Refuse a longer line.")] = 1024,
     batch: Annotated[int, typer.Option(min=1, help="Most lines translated at once.")] = 64,
 ) -> None:
     """Translate sentences from the arguments, a file or standard input to standard output.
@@ -37,7 +45,16 @@ def translate(
     keep_freed_memory()
     keep_compiled_programs()
     translator = load_as(model, Translator)
-    given = {"beam_size": beam, "n_best": n_best, "length_penalty": length_penalty, "alpha": alpha}
+    given = {
+        "beam_size": beam,
+        "n_best": n_best,
+        "length_penalty": length_penalty,
+        "alpha": alpha,
+        "max_ratio": max_ratio,
+        "max_margin": max_margin,
+        "no_repeat_ngram": no_repeat_ngram,
+        "repetition_penalty": repetition_penalty,
+    }
     changes = {name: value for name, value in given.items() if value is not None}
     if n_best and beam is None:
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
@@ -53,4 +70,9 @@ def translate(
             cut += [place] if options and not options[0].finished else []
         sys.stdout.flush()
     if cut:
-        typer.echo(f"{len(cut):,} translations reached the length bound and end there (first: {cut[0]})", err=True)
+        many = (
+            f"{len(cut):,} translations reached the length bound and end"
+            if len(cut) > 1
+            else "1 translation reached the length bound and ends"
+        )
+        typer.echo(f"{many} there (first: {cut[0]})", err=True)

@@ -79,6 +79,9 @@ def find_model(folder: Path) -> Path:
         config, _ = read_config(folder / kept[0])
         order = PLACES_OF_CLASSIFIER if getattr(config, "labels", ()) else PLACES
         return folder / min(kept, key=order.index)
+    if (folder / "recipe.toml").exists():
+        on = f"plainformer train {folder / 'recipe.toml'} --run {folder} --resume"
+        raise InputError("this run has left no model yet", where=str(folder), fix=f"let it end, or go on with {on}")
     inside = sorted(entry.name for entry in folder.iterdir() if _holds_model(entry))
     fix = f"it holds {', '.join(inside[:5])}: name one of them, as {folder / inside[0]}" if inside else "train one"
     raise InputError("this folder holds no model", where=str(folder), fix=fix)

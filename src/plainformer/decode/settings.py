@@ -17,6 +17,9 @@ PENALTIES: dict[LengthPenalty, Callable[[np.ndarray, float], np.ndarray]] = {
     "none": lambda length, alpha: np.ones_like(length),
 }
 
+# Beyond these, a length penalty is no float32 and a bound is no memory.
+MOST_ALPHA, MOST_RATIO, MOST_MARGIN = 10.0, 1000.0, 100_000
+
 
 @dataclass(frozen=True)
 class GenerationSettings:
@@ -25,7 +28,7 @@ class GenerationSettings:
     Attributes:
         beam_size: hypotheses kept a sentence; 1 is greedy search.
         length_penalty: `gnmt` ((5 + length) / 6)^alpha, `average` length^alpha, or `none`.
-        alpha: exponent of the length penalty, at least 0.
+        alpha: exponent of the length penalty.
         max_ratio, max_margin: a sentence ends after max_ratio · (source tokens) + max_margin tokens. Both sides count
             their end of sentence.
         n_best: hypotheses returned a sentence, at most beam_size.
@@ -52,9 +55,9 @@ class GenerationSettings:
             {
                 "beam_size": (self.beam_size >= 1, "give at least 1"),
                 "length_penalty": (self.length_penalty in PENALTIES, f"choose one of {', '.join(PENALTIES)}"),
-                "alpha": (0.0 <= self.alpha < float("inf"), "give at least 0"),
-                "max_ratio": (0.0 <= self.max_ratio < float("inf"), "give at least 0"),
-                "max_margin": (self.max_margin >= 0, "give at least 0"),
+                "alpha": (0.0 <= self.alpha <= MOST_ALPHA, f"give 0 to {MOST_ALPHA:g}"),
+                "max_ratio": (0.0 <= self.max_ratio <= MOST_RATIO, f"give 0 to {MOST_RATIO:g}"),
+                "max_margin": (0 <= self.max_margin <= MOST_MARGIN, f"give 0 to {MOST_MARGIN}"),
                 "n_best": (1 <= self.n_best <= self.beam_size, "give 1 to beam_size"),
                 "no_repeat_ngram": (self.no_repeat_ngram >= 0, "give 0 (repeats allowed) or a size"),
                 "repetition_penalty": (

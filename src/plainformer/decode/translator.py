@@ -104,13 +104,15 @@ class Translator:
             InputError: naming the first such text by its place in `where`.
         """
         limit = position_limit(self.model.config)
-        most = most if limit is None else min(most, limit - 1)  # the end of sentence takes one
+        fix = "split it into sentences, or raise --max-source-tokens"
+        if limit is not None and limit - 1 < most:  # the end of sentence takes one
+            most, fix = limit - 1, "split it into sentences: the model has no more positions"
         for place, ids in zip(where, self.source_tokenizer.encode_batch(list(texts)), strict=True):
             if len(ids) > most:
                 raise InputError(
                     f"the line has {len(ids):,} tokens, and at most {most:,} are translated at once",
                     where=place,
-                    fix="split it into sentences, or raise --max-source-tokens",
+                    fix=fix,
                 )
 
     def _sayable(self) -> Collection[int] | None:

@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 
 import jax
 
 from plainformer.folder import AnyConfig, skeleton_of
-from plainformer.models.config import TransformerConfig
+from plainformer.models.config import LanguageModelConfig, SingleStackConfig, TransformerConfig
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,26 @@ def grouped(found: list[Part]) -> Iterator[tuple[str, list[Part], int]]:
         yield folded if len(members) > 1 else members[0].name, members, len(members)
 
 
-def departures(config: TransformerConfig) -> list[str]:
+def departures(config: AnyConfig) -> list[str]:
     """Where a model departs from the paper's base model (Table 3), one line each; empty if nowhere."""
-    paper = TransformerConfig(config.source_vocab, config.target_vocab)
-    skipped = {"source_vocab", "target_vocab", "max_len", "pad_vocab_to", "d_k", "d_v"}
-    lines = [
-        f"{field.name} is {getattr(config, field.name)}; the paper's base model has {getattr(paper, field.name)}"
-        for field in fields(config)
-        if field.name not in skipped and getattr(config, field.name) != getattr(paper, field.name)
+    paper = asdict(TransformerConfig(1, 1))
+    lines = []
+    if isinstance(config, SingleStackConfig):
+        paper |= {"layers": paper["encoder_layers"], "tie": True}
+        decoder = isinstance(config, LanguageModelConfig)
+        lines.append("a decoder alone, with no memory to look at" if decoder else "an encoder alone")
+        if config.kv_heads not in (0, config.heads):
+            lines.append(f"{config.heads} heads share {config.kv_heads} keys and values; the paper's have their own")
+    values = {field.name: getattr(config, field.name) for field in fields(config)}
+    lines += [
+        f"{name} is {value}; the paper's base model has {paper[name]}"
+        for name, value in values.items()
+        if name in paper and name not in _NOT_COMPARED and value != paper[name]
     ]
     for name, width in (("d_k", config.key_width), ("d_v", config.value_width)):
         if width * config.heads != config.d_model:
             lines.append(f"{name} is {width}; the paper has d_model / heads = {config.d_model / config.heads:g}")
     return lines
+
+
+_NOT_COMPARED = {"source_vocab", "target_vocab", "max_len", "pad_vocab_to", "d_k", "d_v"}

@@ -35,6 +35,8 @@ class Recipe(Section, ABC):
 
     @model_validator(mode="after")
     def _check(self) -> "Recipe":
+        if self.name in (".", "..") or "/" in self.name or "\\" in self.name:
+            broken("name", f"{self.name!r} is no name for a folder in runs/", "give a name without slashes, or --run")
         if self.schedule.name in ("cosine", "linear") and self.schedule.warmup >= self.train.steps:
             what = f"a warmup of {self.schedule.warmup} leaves none of {self.train.steps} steps to {self.schedule.name}"
             broken("schedule.warmup", what, "lower schedule.warmup or raise train.steps")

@@ -57,6 +57,7 @@ def evaluate_run(
     *,
     text: Sequence[Path] = (),
     report_file: Path | None = None,
+    say: Callable[[str], None] = lambda line: None,
     progress: Show = lambda what, done, total: None,
 ) -> tuple[Result, list[str]]:
     """Score a model: a translator on pairs, a classifier on labelled texts, a language model, masked or not, on a text.
@@ -69,6 +70,7 @@ def evaluate_run(
         text: files for a language model, masked or not; without any, the test set of its recipe or, if that has none,
             the part that was held out.
         report_file: write the report here.
+        say: told the report, before it is written anywhere.
         progress: told how much is done: what it is, done, all.
 
     Returns:
@@ -95,6 +97,7 @@ def evaluate_run(
     else:
         text_recipe = recipe or _recipe_of_text("language-model", model, text, changes)
         report = _score_writer(model, text_recipe, text, progress)
+    say(str(report))
     if report_file is None and run is not None and run == folder and not changes and not text:
         report_file = run / "evaluation.json"
     if report_file is not None:

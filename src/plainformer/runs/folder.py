@@ -54,7 +54,12 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
         )
     # Killed while it wrote its very first file, a run leaves that file unfinished.
     mine = {"recipe.toml.partial"}
-    if not exists and folder.exists() and (not folder.is_dir() or {entry.name for entry in folder.iterdir()} - mine):
+    if folder.exists() and not folder.is_dir():
+        raise InputError("this is a file, and a run is a folder", where=str(folder), fix="name another")
+    if not exists and (folder / "data.json").exists():
+        what = "the recipe.toml of this run is missing"
+        raise InputError(what, where=str(folder), fix="put it back, or name another folder")
+    if not exists and folder.exists() and {entry.name for entry in folder.iterdir()} - mine:
         raise InputError("this is not a run's folder, and it is not empty", where=str(folder), fix="name another")
     if resume:
         say(f"there is no run in {folder} yet: starting it")
@@ -86,7 +91,8 @@ def begin_run(recipe: Recipe, folder: Path, task: Task, tokenizers: Tokenizers, 
         # Last, since its being there says that the others are.
         atomic.write_text(folder / "data.json", json.dumps(_facts(task, tokenizers), indent=2) + "\n")
     except OSError as failure:
-        raise WorkError(f"the run's folder cannot be written ({failure.strerror})", where=str(folder)) from failure
+        what = f"the run's folder cannot be written ({failure.strerror})"
+        raise WorkError(what, where=str(folder), fix="make room, or name another") from failure
 
 
 def old_tokenizers(task: Task, folder: Path) -> Tokenizers:

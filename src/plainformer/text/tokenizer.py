@@ -333,6 +333,8 @@ def _roles(backend: tokenizers.Tokenizer, config_path: Path) -> SpecialTokens:
 def _read(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise InputError("the tokenizer is missing", where=str(path), fix="put it back, or check the path") from error
     except OSError as error:
         reason = error.strerror or "cannot be read"
         raise InputError(reason, where=str(path), fix="check the path") from error
