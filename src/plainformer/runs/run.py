@@ -83,27 +83,25 @@ def run_recipe(
     seen = _seen_through(work, recipe, folder, mesh)
     # Only now: input that will not do leaves the disk as it was, and an older run where it is.
     begin_run(recipe, folder, task, tokenizers, resume=resume)
-    keep, every = recipe.train.keep_last, recipe.train.save_every
-    checkpoints = Checkpoints(folder / "checkpoints", keep=keep, every=every, say=say)
-    if resume and (restored := checkpoints.restore(state)):
-        state, looked = restored.state, Progress.from_notes(restored.notes)
-        say(f"resuming after step {int(state.step):,}")
-    log = _open_log(folder, recipe, int(state.step), work.unit)
-    step = StepSettings(recipe.train.accumulate, recipe.train.compute_dtype)
-    around = Surroundings(
-        step=make_step(work.objective, optimizer, step, dropout_key),
-        schedule=schedule,
-        checkpoints=checkpoints,
-        log=log,
-        **seen,
-    )
-    try:
-        state, reason = train(state, looked, _loop_settings(recipe), around)
-        if reason != "signal":
-            _finish(state.model, checkpoints.models(state), folder, work, around, say)
-    finally:
-        log.close()
-    checkpoints.close()
+    with _open_checkpoints(folder, recipe, say) as checkpoints:
+        if resume and (restored := checkpoints.restore(state)):
+            state, looked = restored.state, Progress.from_notes(restored.notes)
+            say(f"resuming after step {int(state.step):,}")
+        log = _open_log(folder, recipe, int(state.step), work.unit)
+        step = StepSettings(recipe.train.accumulate, recipe.train.compute_dtype)
+        around = Surroundings(
+            step=make_step(work.objective, optimizer, step, dropout_key),
+            schedule=schedule,
+            checkpoints=checkpoints,
+            log=log,
+            **seen,
+        )
+        try:
+            state, reason = train(state, looked, _loop_settings(recipe), around)
+            if reason != "signal":
+                _finish(state.model, checkpoints.models(state), folder, work, around, say)
+        finally:
+            log.close()
     return reason
 
 
@@ -119,6 +117,10 @@ def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> 
 
 def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:
     return KINDS[model_type_of(config)].model(config, key=key)
+
+
+def _open_checkpoints(folder: Path, recipe: Recipe, say: Callable[[str], None]) -> Checkpoints:
+    return Checkpoints(folder / "checkpoints", keep=recipe.train.keep_last, every=recipe.train.save_every, say=say)
 
 
 def _open_log(folder: Path, recipe: Recipe, start: int, unit: str) -> Log:

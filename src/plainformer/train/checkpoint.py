@@ -8,6 +8,7 @@ import shutil
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,6 +57,8 @@ class Kept:
 class Checkpoints:
     """The folder `checkpoints/` of a run, one numbered folder a step.
 
+    Used as `with Checkpoints(...) as checkpoints`, what is being written is whole in the end, after an error too.
+
     Args:
         folder: where they are; made if need be.
         keep: how many of the newest are kept.
@@ -69,6 +72,16 @@ class Checkpoints:
             preservation_policy=self._kept, create=True, enable_async_checkpointing=True
         )
         self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
+
+    def __enter__(self) -> "Checkpoints":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.close()
+        elif isinstance(error, Exception):  # which is the one to tell; a KeyboardInterrupt does not wait
+            with suppress(Exception):
+                self.close()
 
     def steps(self) -> list[int]:
         """The steps there is a checkpoint of, oldest first."""
