@@ -354,3 +354,23 @@ def test_a_run_that_crashed_resumes_bit_for_bit_from_its_last_checkpoint(
     assert same(resumed.state, uninterrupted.state)
     assert resumed.metrics == uninterrupted.metrics
     assert resumed.progress == uninterrupted.progress
+
+
+def test_what_was_due_when_it_was_saved_is_kept_when_others_are_due_later(toy: ToyRun, tmp_path: Path) -> None:
+    """Saved every 2 steps and, on a signal, at 5; then every 7, twice over: 2, 4 and 6 stay, 5 has no part in it."""
+
+    def save(every: int, steps: list[int]) -> list[int]:
+        with Checkpoints(tmp_path / "checkpoints", keep=4, every=every, say=print) as checkpoints:
+            for step in steps:
+                checkpoints.save(eqx.tree_at(lambda state: state.step, toy.state(), jnp.asarray(step)), {})
+            checkpoints.wait()
+            assert len(checkpoints.models(toy.state())) == len(checkpoints.steps())
+            return checkpoints.steps()
+
+    assert save(2, [2, 4, 5]) == [2, 4, 5]
+    assert save(2, [6]) == [2, 4, 6]
+    assert save(7, []) == [2, 4, 6]
+    assert save(7, [7, 8]) == [4, 6, 7, 8]
+    # 8 was the last step of a run that goes on: it was not due.
+    assert save(7, [14]) == [4, 6, 7, 14]
+    assert save(4, [16]) == [6, 7, 14, 16]
