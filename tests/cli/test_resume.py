@@ -84,6 +84,29 @@ def test_resuming_where_nothing_is_starts_the_run(cli, trained, results, tmp_pat
     assert [line["step"] for line in results(tmp_path / "run")["metrics"]] == [1, 1]
 
 
+def test_checkpoints_that_are_due_at_other_steps_now_cost_none_of_those_there(cli, trained, results, copy):
+    """Nor any part of the average: it is still of the steps 10, 20 and 30."""
+    assert cli("train", trained.recipe, "--run", copy, "--resume", "--set", "train.save_every=7").code == 0
+    assert results(copy) == results(trained.folder)
+    settings = ("--set", "train.save_every=7", "--set", "train.steps=31")
+    outcome = cli("train", trained.recipe, "--run", copy, "--resume", *settings)
+    assert outcome.code == 0, outcome
+    assert {path.name for path in (copy / "checkpoints").iterdir()} == {"20", "30", "31"}
+    assert "average of the last 3 checkpoints" in outcome.out
+
+
+@pytest.mark.parametrize("steps", [20, 29])
+def test_fewer_steps_than_are_done_are_refused(cli, trained, steps):
+    before = contents(trained.folder)
+    setting = f"train.steps={steps}"
+    error = cli("train", trained.recipe, "--run", trained.folder, "--resume", "--set", setting).error(2)
+    assert error == (
+        f"{trained.folder}: train.steps is {steps}, and this run has done 30; "
+        "set it to 30 or more, or start another run"
+    )
+    assert contents(trained.folder) == before
+
+
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
