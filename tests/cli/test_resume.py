@@ -65,6 +65,29 @@ def test_a_signal_from_outside_saves_the_step_it_came_in(spawn, finished, traine
     assert 0 <= saved - logged["step"] < 7
 
 
+def test_a_second_process_on_a_run_is_refused_in_one_line(cli, spawn, finished, trained, tmp_path):
+    """Until the first ends, be it by kill -9. Scores are taken meanwhile."""
+    run, settings = tmp_path / "run", ("--set", "train.steps=1000000", "--set", "data.test=val")
+    process = spawn("train", trained.recipe, "--run", run, *settings)
+    try:
+        while process.poll() is None and not (run / "checkpoints" / "20").exists():
+            signal.sigtimedwait([], 0.02)
+        before = (run / "recipe.toml").read_bytes()
+        for option in ("--resume", "--overwrite"):
+            error = cli("train", trained.recipe, "--run", run, option, *settings).error(2)
+            assert error == (
+                f"{run}: another process is training in this folder; wait for it or stop it, or name another folder"
+            )
+        assert (run / "recipe.toml").read_bytes() == before
+        assert process.poll() is None
+        assert cli("evaluate", run).code == 0
+    finally:
+        process.kill()
+    assert finished(process).code == -9
+    outcome = cli("train", trained.recipe, "--run", run, "--overwrite", "--set", "train.steps=1")
+    assert outcome.code == 0, outcome
+
+
 def test_resuming_a_finished_run_changes_nothing(cli, trained, results, copy):
     outcome = cli("train", trained.recipe, "--run", copy, "--resume")
     assert outcome.code == 0, outcome

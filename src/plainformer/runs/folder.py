@@ -10,6 +10,7 @@ from plainformer import atomic
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import save_folder
 from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
+from plainformer.runs.lock import LOCK
 from plainformer.runs.task import Task, Tokenizers, Work
 
 # What a run writes besides its recipe, and so what --overwrite takes away. The checkpoints go first: what they were
@@ -56,7 +57,7 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
             "a run is in this folder already", where=str(folder), fix="add --resume to go on, or --overwrite"
         )
     # Killed while it wrote its very first file, a run leaves that file unfinished.
-    mine = {"recipe.toml.partial"}
+    mine = {"recipe.toml.partial", LOCK}
     if not exists and folder.exists() and (not folder.is_dir() or {entry.name for entry in folder.iterdir()} - mine):
         raise InputError("this is not a run's folder, and it is not empty", where=str(folder), fix="name another")
     if resume:
