@@ -186,13 +186,13 @@ def test_binary_junk_in_a_file_is_named_by_the_file(cli, trained, tmp_path):
 )
 def test_unknown_verbs_and_options_are_one_line(cli, words):
     error = cli(*words).error(2)
-    assert re.fullmatch(r"plainformer: [a-z].*; see .*plainformer.* --help", error), error
+    assert re.fullmatch(r"[a-z].*; see .*plainformer.* --help", error), error
 
 
 @pytest.mark.parametrize("words", [["--beam", "2", "a", "--beam=3"], ["-f", "one", "--file", "other"]], ids=" ".join)
 def test_an_option_of_which_one_would_be_forgotten_is_refused(cli, words):
     name = "--beam" if "--beam" in words else "--file"
-    assert cli("translate", "run", *words).error(2) == f"plainformer: {name} is given twice; give it once"
+    assert cli("translate", "run", *words).error(2) == f"{name} is given twice; give it once"
 
 
 def test_what_stands_after_two_hyphens_is_no_option(cli, trained):
@@ -248,7 +248,8 @@ def test_a_folder_that_may_not_be_written_is_one_line(cli, trained, tmp_path, sm
         reason = "Read-only file system"
     outcome = cli("train", trained.recipe, "--run", locked / "run")
     assert outcome.code == 1
-    assert outcome.last_line() == f"{locked}/run: the run's folder cannot be written ({reason})"
+    said = f"the run's folder cannot be written ({reason}); make room, or name another"
+    assert outcome.last_line() == f"{locked}/run: {said}"
     assert list(locked.iterdir()) == []
 
 

@@ -47,7 +47,7 @@ def test_a_label_that_occurs_once_is_refused_with_its_line(cli, critic, texts, t
     recipe, _, _ = critic
     error = cli("train", recipe, "--run", tmp_path / "run", "--set", "data.min_label_count=2").error(2)
     fix = "give more texts with it, take it out, or set data.min_label_count = 1"
-    assert error == f"plainformer: {texts}/train.tsv:63: the label 'odd' occurs only once; {fix}"
+    assert error == f"{texts}/train.tsv:63: the label 'odd' occurs only once; {fix}"
     assert not (tmp_path / "run").exists()
 
 

@@ -98,7 +98,6 @@ NO_GAP = "the text has no gap; write <mask> where a word is to be guessed"
         (["the moon"], b"", f"argument 1: {NO_GAP}"),
         (["<mask>", ""], b"", f"argument 2: {NO_GAP}"),
         ([], b"<mask>\nthe moon\n", f"stdin:2: {NO_GAP}"),
-        ([], b"\n", f"stdin:1: {NO_GAP}"),
         (["the m\u00f6<mask>n"], b"", "argument 1: the model's vocabulary does not have '\u00f6'"),
         (["a <mask>" * 6], b"", "argument 1: the text has 18 tokens, and the model reads 16 at once; shorten it"),
         (["a \udce9<mask>"], b"", "argument 1: character 3 is not UTF-8"),

@@ -155,6 +155,6 @@ def test_weights_that_cannot_be_the_models_are_noticed_unread(cli, trained, tmp_
     copy = shutil.copytree(trained.folder / "best", tmp_path / "model")
     weights = copy / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:1000])
-    assert cli("info", copy).error(2).startswith(f"plainformer: {weights}: the weights cannot be read (")
+    assert cli("info", copy).error(2).startswith(f"{weights}: the weights cannot be read (")
     weights.unlink()
     assert "there are no weights; put the file back, or name another model" in cli("info", copy).error(2)

@@ -65,6 +65,29 @@ def test_a_signal_from_outside_saves_the_step_it_came_in(spawn, finished, traine
     assert 0 <= saved - logged["step"] < 7
 
 
+def test_a_second_process_on_a_run_is_refused_in_one_line(cli, spawn, finished, trained, tmp_path):
+    """Until the first ends, be it by kill -9. Scores are taken meanwhile."""
+    run, settings = tmp_path / "run", ("--set", "train.steps=1000000", "--set", "data.test=val")
+    process = spawn("train", trained.recipe, "--run", run, *settings)
+    try:
+        while process.poll() is None and not (run / "checkpoints" / "20").exists():
+            signal.sigtimedwait([], 0.02)
+        before = (run / "recipe.toml").read_bytes()
+        for option in ("--resume", "--overwrite"):
+            error = cli("train", trained.recipe, "--run", run, option, *settings).error(2)
+            assert error == (
+                f"{run}: another process is training in this folder; wait for it or stop it, or name another folder"
+            )
+        assert (run / "recipe.toml").read_bytes() == before
+        assert process.poll() is None
+        assert cli("evaluate", run).code == 0
+    finally:
+        process.kill()
+    assert finished(process).code == -9
+    outcome = cli("train", trained.recipe, "--run", run, "--overwrite", "--set", "train.steps=1")
+    assert outcome.code == 0, outcome
+
+
 def test_resuming_a_finished_run_changes_nothing(cli, trained, results, copy):
     outcome = cli("train", trained.recipe, "--run", copy, "--resume")
     assert outcome.code == 0, outcome
@@ -82,6 +105,29 @@ def test_resuming_where_nothing_is_starts_the_run(cli, trained, results, tmp_pat
     assert outcome.code == 0
     assert f"there is no run in {tmp_path / 'run'} yet: starting it" in outcome.out
     assert [line["step"] for line in results(tmp_path / "run")["metrics"]] == [1, 1]
+
+
+def test_checkpoints_that_are_due_at_other_steps_now_cost_none_of_those_there(cli, trained, results, copy):
+    """Nor any part of the average: it is still of the steps 10, 20 and 30."""
+    assert cli("train", trained.recipe, "--run", copy, "--resume", "--set", "train.save_every=7").code == 0
+    assert results(copy) == results(trained.folder)
+    settings = ("--set", "train.save_every=7", "--set", "train.steps=31")
+    outcome = cli("train", trained.recipe, "--run", copy, "--resume", *settings)
+    assert outcome.code == 0, outcome
+    assert {path.name for path in (copy / "checkpoints").iterdir()} == {"20", "30", "31"}
+    assert "average of the last 3 checkpoints" in outcome.out
+
+
+@pytest.mark.parametrize("steps", [20, 29])
+def test_fewer_steps_than_are_done_are_refused(cli, trained, steps):
+    before = contents(trained.folder)
+    setting = f"train.steps={steps}"
+    error = cli("train", trained.recipe, "--run", trained.folder, "--resume", "--set", setting).error(2)
+    assert error == (
+        f"{trained.folder}: train.steps is {steps}, and this run has done 30; "
+        "set it to 30 or more, or start another run"
+    )
+    assert contents(trained.folder) == before
 
 
 @pytest.mark.parametrize(

@@ -82,3 +82,24 @@ def test_a_shipped_recipe_is_found_by_its_name():
     assert load_recipe(find_recipe("demo")).name == "demo"
     with pytest.raises(InputError, match=r"no recipe 'demmo'; name a \.toml file, or one of .*demo, .*paper-base"):
         find_recipe("demmo")
+
+
+def test_the_last_good_checkpoint_is_whole_when_the_numbers_leave_the_finite_ones(cli, trained, tmp_path, monkeypatch):
+    """It is written in the background, while training goes on to its end."""
+    from plainformer.train.checkpoint import Checkpoints
+
+    real, waited = Checkpoints.wait, []
+
+    def wait(self):
+        real(self)
+        waited.append(self.steps())
+
+    monkeypatch.setattr(Checkpoints, "wait", wait)
+    run, settings = tmp_path / "run", ("schedule.peak=1e25", "train.save_every=1", "train.log_every=1")
+    outcome = cli("train", trained.recipe, "--run", run, *(word for value in settings for word in ("--set", value)))
+    assert outcome.code == 1
+    assert outcome.last_line().endswith(
+        "not finite, and training stopped; lower schedule.peak or set optimizer.clip; the last good checkpoint is kept"
+    )
+    assert waited == [[1]]
+    assert [path.name for path in (run / "checkpoints").iterdir()] == ["1"]

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -113,6 +114,58 @@ def test_training_stops_at_a_step_that_is_not_finite_and_names_it(toy: ToyRun, p
     finally:
         log.close()
         checkpoints.close()
+
+
+def test_a_model_that_trains_no_more_is_not_measured(toy: ToyRun, tmp_path: Path) -> None:
+    """Step 3 is not finite, and the dev set is due before the next line of the log and the next save."""
+    measured: list[float] = []
+
+    def evaluate(model: eqx.Module) -> LossSums:
+        measured.append(1.0)
+        return LossSums(*jnp.ones(4))
+
+    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=5, say=print)
+    log, progress = Log(tmp_path, steps=9, start=0, tensorboard=False), Progress()
+    around = Surroundings(
+        batches=lambda first: (toy_batch(z=math.inf if step == 3 else 0.0) for step in range(first, 10)),
+        step=toy.step,
+        schedule=constant(peak=0.1),
+        checkpoints=checkpoints,
+        log=log,
+        evaluate=evaluate,
+    )
+    try:
+        with pytest.raises(WorkError, match="at step 3 the loss is not finite"):
+            train(toy.state(), progress, LoopSettings(steps=9, log_every=9, evaluate_every=2, save_every=9), around)
+        assert (len(measured), progress.best_step) == (1, 2)
+    finally:
+        log.close()
+        checkpoints.close()
+    assert [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [2]
+
+
+@pytest.mark.parametrize("failure", [WorkError("the numbers are not finite"), None])
+def test_a_checkpoint_under_way_is_written_whole_however_training_ends(
+    toy: ToyRun, tmp_path: Path, failure: WorkError | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And where it cannot be, the error that ended training is the one that is told."""
+
+    def train_and_end(folder: Path) -> None:
+        with Checkpoints(folder, keep=5, say=print) as checkpoints:
+            checkpoints.save(toy.step(toy.state(), toy_batch()), {})
+            if failure:
+                raise failure
+
+    with pytest.raises(WorkError, match="not finite") if failure else nullcontext():
+        train_and_end(tmp_path / "whole")
+    assert [path.name for path in (tmp_path / "whole").iterdir()] == ["1"]
+
+    def refuse(self: Checkpoints) -> None:
+        raise WorkError("a checkpoint could not be written")
+
+    monkeypatch.setattr(Checkpoints, "wait", refuse)
+    with pytest.raises(WorkError, match="not finite" if failure else "could not be written"):
+        train_and_end(tmp_path / "refused")
 
 
 LEAVES_ALONE = """
@@ -301,3 +354,23 @@ def test_a_run_that_crashed_resumes_bit_for_bit_from_its_last_checkpoint(
     assert same(resumed.state, uninterrupted.state)
     assert resumed.metrics == uninterrupted.metrics
     assert resumed.progress == uninterrupted.progress
+
+
+def test_what_was_due_when_it_was_saved_is_kept_when_others_are_due_later(toy: ToyRun, tmp_path: Path) -> None:
+    """Saved every 2 steps and, on a signal, at 5; then every 7, twice over: 2, 4 and 6 stay, 5 has no part in it."""
+
+    def save(every: int, steps: list[int]) -> list[int]:
+        with Checkpoints(tmp_path / "checkpoints", keep=4, every=every, say=print) as checkpoints:
+            for step in steps:
+                checkpoints.save(eqx.tree_at(lambda state: state.step, toy.state(), jnp.asarray(step)), {})
+            checkpoints.wait()
+            assert len(checkpoints.models(toy.state())) == len(checkpoints.steps())
+            return checkpoints.steps()
+
+    assert save(2, [2, 4, 5]) == [2, 4, 5]
+    assert save(2, [6]) == [2, 4, 6]
+    assert save(7, []) == [2, 4, 6]
+    assert save(7, [7, 8]) == [4, 6, 7, 8]
+    # 8 was the last step of a run that goes on: it was not due.
+    assert save(7, [14]) == [4, 6, 7, 14]
+    assert save(4, [16]) == [6, 7, 14, 16]

@@ -111,15 +111,16 @@ def test_the_dropout_of_a_step_depends_on_its_key_and_its_number_alone() -> None
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_one_device_equals_a_mesh() -> None:
-    """Three steps with dropout, Adam and clipping on eight devices that one CPU plays.
+def test_one_device_equals_a_mesh(tmp_path: Path) -> None:
+    """Three steps with dropout, Adam and clipping on eight devices that one CPU plays; also where a run that began on
+    one goes on from its checkpoint on eight, or the other way.
 
     A gradient's sum over eight shards is rounded otherwise than over one: some 1e-7, three times.
     """
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
     path = os.pathsep.join([entry for entry in sys.path if entry])
     program = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("mesh_program.py"))],
+        [sys.executable, str(Path(__file__).with_name("mesh_program.py")), str(tmp_path)],
         env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
@@ -128,8 +129,11 @@ def test_one_device_equals_a_mesh() -> None:
     # Devices of a batch, devices of a parameter, rows of a batch on each.
     assert found["spread"] == {"1": [1, 1, ROWS], "8": [8, 8, ROWS // 8]}
     assert found["moved"] > 1e-3
-    assert found["apart"] <= 1e-6
-    assert found["losses"]["8"] == pytest.approx(found["losses"]["1"], rel=1e-6)
+    assert found["devices"] == {"1 to 8": 8, "8 to 1": 1}
+    for run in ("8", "1 to 8", "8 to 1"):
+        assert found["steps"][run] == 3, run
+        assert found["apart"][run] <= 1e-6, run
+        assert found["losses"][run] == pytest.approx(found["losses"]["1"], rel=1e-6), run
 
 
 # ---------------------------------------------------------------------------------------------------------------------

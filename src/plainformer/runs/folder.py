@@ -10,6 +10,7 @@ from plainformer import atomic
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import save_folder
 from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
+from plainformer.runs.lock import LOCK
 from plainformer.runs.task import Task, Tokenizers, Work
 
 # What a run writes besides its recipe, and so what --overwrite takes away. The checkpoints go first: what they were
@@ -34,8 +35,8 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
     """Whether there is a run to resume, with all that it needs for that. Nothing is written or removed.
 
     Raises:
-        InputError: a run is there and neither `resume` nor `overwrite` is asked for, or it is another recipe's, or the
-            folder is somebody else's.
+        InputError: a run is there and neither `resume` nor `overwrite` is asked for, or it is another recipe's or has
+            more steps behind it, or the folder is somebody else's.
     """
     exists = (folder / "recipe.toml").exists()
     if exists and resume:
@@ -47,13 +48,16 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
                 fix="resume with the old values, or start another run",
             )
         # Killed before it had all its files, it begins anew.
-        return (folder / "data.json").exists()
+        begun = (folder / "data.json").exists()
+        if begun:
+            _check_steps(recipe, folder)
+        return begun
     if exists and not overwrite:
         raise InputError(
             "a run is in this folder already", where=str(folder), fix="add --resume to go on, or --overwrite"
         )
     # Killed while it wrote its very first file, a run leaves that file unfinished.
-    mine = {"recipe.toml.partial"}
+    mine = {"recipe.toml.partial", LOCK}
     if folder.exists() and not folder.is_dir():
         raise InputError("this is a file, and a run is a folder", where=str(folder), fix="name another")
     if not exists and (folder / "data.json").exists():
@@ -64,6 +68,16 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
     if resume:
         say(f"there is no run in {folder} yet: starting it")
     return False
+
+
+def _check_steps(recipe: Recipe, folder: Path) -> None:
+    saved = [int(entry.name) for entry in (folder / "checkpoints").glob("*") if entry.name.isdecimal()]
+    if saved and recipe.train.steps < max(saved):
+        raise InputError(
+            f"train.steps is {recipe.train.steps}, and this run has done {max(saved)}",
+            where=str(folder),
+            fix=f"set it to {max(saved)} or more, or start another run",
+        )
 
 
 def begin_run(recipe: Recipe, folder: Path, task: Task, tokenizers: Tokenizers, *, resume: bool = False) -> None:

@@ -17,6 +17,7 @@ from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecip
 from plainformer.runs.classification import ClassificationTask
 from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_settings, old_tokenizers
 from plainformer.runs.language import LanguageTask
+from plainformer.runs.lock import RunLock
 from plainformer.runs.masked import MaskedTask
 from plainformer.runs.task import Console, Task, Tokenizers, Work
 from plainformer.runs.translation import TranslationTask
@@ -68,42 +69,42 @@ def run_recipe(
         WorkError: numbers that are not finite, or a disk that is full.
     """
     recipe = recipe.anchored()
-    resume = check_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
-    task = open_task(recipe)
-    tokenizers, work, mesh = _prepare(task, recipe, folder if resume else None, Console(say, progress))
+    with RunLock(folder) as lock:
+        resume = check_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
+        task = open_task(recipe)
+        tokenizers, work, mesh = _prepare(task, recipe, folder if resume else None, Console(say, progress))
 
-    # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
-    init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
-    model = (work.initial or _new_model)(work.config, init_key)
-    say(f"model: {count_parameters(model):,} parameters")
-    schedule = schedule_of(recipe, work.config.d_model)
-    optimizer = optimizer_of(recipe, schedule)
-    state, looked = replicate(initial_state(model, optimizer), mesh), Progress()
+        # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
+        init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
+        model = (work.initial or _new_model)(work.config, init_key)
+        say(f"model: {count_parameters(model):,} parameters")
+        schedule = schedule_of(recipe, work.config.d_model)
+        optimizer = optimizer_of(recipe, schedule)
+        state, looked = replicate(initial_state(model, optimizer), mesh), Progress()
 
-    seen = _seen_through(work, recipe, folder, mesh)
-    # Only now: input that will not do leaves the disk as it was, and an older run where it is.
-    begin_run(recipe, folder, task, tokenizers, resume=resume)
-    keep, every = recipe.train.keep_last, recipe.train.save_every
-    checkpoints = Checkpoints(folder / "checkpoints", keep=keep, every=every, say=say)
-    if resume and (restored := checkpoints.restore(state)):
-        state, looked = restored.state, Progress.from_notes(restored.notes)
-        say(f"resuming after step {int(state.step):,}")
-    log = _open_log(folder, recipe, int(state.step), work.unit)
-    step = StepSettings(recipe.train.accumulate, recipe.train.compute_dtype)
-    around = Surroundings(
-        step=make_step(work.objective, optimizer, step, dropout_key),
-        schedule=schedule,
-        checkpoints=checkpoints,
-        log=log,
-        **seen,
-    )
-    try:
-        state, reason = train(state, looked, _loop_settings(recipe), around)
-        if reason != "signal":
-            _finish(state.model, checkpoints.models(state), folder, work, around, say)
-    finally:
-        log.close()
-    checkpoints.close()
+        seen = _seen_through(work, recipe, folder, mesh)
+        # Only now: input that will not do leaves the disk as it was, and an older run where it is.
+        lock.take()
+        begin_run(recipe, folder, task, tokenizers, resume=resume)
+        with _open_checkpoints(folder, recipe, say) as checkpoints:
+            if resume and (restored := checkpoints.restore(state)):
+                state, looked = restored.state, Progress.from_notes(restored.notes)
+                say(f"resuming after step {int(state.step):,}")
+            log = _open_log(folder, recipe, int(state.step), work.unit)
+            step = StepSettings(recipe.train.accumulate, recipe.train.compute_dtype)
+            around = Surroundings(
+                step=make_step(work.objective, optimizer, step, dropout_key),
+                schedule=schedule,
+                checkpoints=checkpoints,
+                log=log,
+                **seen,
+            )
+            try:
+                state, reason = train(state, looked, _loop_settings(recipe), around)
+                if reason != "signal":
+                    _finish(state.model, checkpoints.models(state), folder, work, around, say)
+            finally:
+                log.close()
     return reason
 
 
@@ -119,6 +120,10 @@ def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> 
 
 def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:
     return KINDS[model_type_of(config)].model(config, key=key)
+
+
+def _open_checkpoints(folder: Path, recipe: Recipe, say: Callable[[str], None]) -> Checkpoints:
+    return Checkpoints(folder / "checkpoints", keep=recipe.train.keep_last, every=recipe.train.save_every, say=say)
 
 
 def _open_log(folder: Path, recipe: Recipe, start: int, unit: str) -> Log:

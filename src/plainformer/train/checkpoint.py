@@ -8,7 +8,8 @@ import shutil
 import sys
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,15 +37,20 @@ class Kept:
     """Which checkpoints are kept: the newest, and before it the last `count - 1` of those that are due `every` steps.
 
     One that a signal asked for in between goes with the next, so that it has no part in an average: what is kept at a
-    step does not depend on how often the run was interrupted before.
+    step does not depend on how often the run was interrupted before. One that was due when it was saved stays so,
+    though others are due by now: `due` has what is known of steps.
     """
 
     count: int
     every: int
+    due: dict[int, bool] = field(default_factory=dict)
+
+    def is_due(self, step: int) -> bool:
+        return step % self.every == 0
 
     def of(self, steps: Sequence[int]) -> list[int]:
         """Those of `steps`, oldest first, that are kept."""
-        regular = [step for step in steps[:-1] if step % self.every == 0]
+        regular = [step for step in steps[:-1] if self.due.get(step, self.is_due(step))]
         return [*regular[len(regular) - min(self.count - 1, len(regular)) :], *steps[-1:]]
 
     def should_preserve(self, checkpoints: Sequence[Any], *, context: Any) -> Sequence[bool]:
@@ -56,10 +62,12 @@ class Kept:
 class Checkpoints:
     """The folder `checkpoints/` of a run, one numbered folder a step.
 
+    Used as `with Checkpoints(...) as checkpoints`, what is being written is whole in the end, after an error too.
+
     Args:
         folder: where they are; made if need be.
         keep: how many of the newest are kept.
-        every: the steps between them; see `Kept`.
+        every: the steps between them from now on; see `Kept`.
         say: told of a checkpoint that could not be read.
     """
 
@@ -69,6 +77,19 @@ class Checkpoints:
             preservation_policy=self._kept, create=True, enable_async_checkpointing=True
         )
         self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
+        for step in self.steps():
+            with suppress(Exception):  # of what cannot be read, `restore` tells
+                self._kept.due[step] = bool(self._beside(step)["due"])
+
+    def __enter__(self) -> "Checkpoints":
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None:
+            self.close()
+        elif isinstance(error, Exception):  # which is the one to tell; a KeyboardInterrupt does not wait
+            with suppress(Exception):
+                self.close()
 
     def steps(self) -> list[int]:
         """The steps there is a checkpoint of, oldest first."""
@@ -85,7 +106,8 @@ class Checkpoints:
             return
         arrays = _named(state)
         self._guarded(lambda: self._check_room(arrays))
-        beside = {"notes": notes, "checksum": _checksum(arrays)}
+        due = self._kept.due[step] = self._kept.is_due(step)
+        beside = {"notes": notes, "checksum": _checksum(arrays), "due": due}
         arguments = ocp.args.Composite(state=ocp.args.StandardSave(arrays), beside=ocp.args.JsonSave(beside))
         self._guarded(lambda: self._manager.save(step, args=arguments))
 
@@ -145,6 +167,10 @@ class Checkpoints:
         if not found:
             raise WorkError("none of the checkpoints can be read", where=str(self._folder))
         return found
+
+    def _beside(self, step: int) -> dict[str, Any]:
+        read: Any = self._manager.restore(step, args=ocp.args.Composite(beside=ocp.args.JsonRestore()))
+        return read.beside
 
     def _read(self, step: int, like: TrainState) -> Restored:
         arguments = ocp.args.Composite(

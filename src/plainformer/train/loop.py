@@ -149,7 +149,8 @@ def _report(state: TrainState, step: int, clock: float, around: Surroundings) ->
 
 
 def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSettings, around: Surroundings) -> None:
-    """Measure the dev set, remember whether it is the best so far."""
+    """Measure the dev set, remember whether it is the best so far. Raises WorkError as `_refuse_non_finite` does."""
+    _refuse_non_finite(state)  # or what stood still since would be measured under the step's name
     values: dict[str, float] = {}
     if around.evaluate and _due(step, settings.evaluate_every, settings.steps):
         values |= _means(jax.device_get(around.evaluate(state.model)))
