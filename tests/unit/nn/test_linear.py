@@ -11,7 +11,7 @@ from plainformer.nn.linear import Linear
 
 def test_it_maps_the_last_axis_by_hand() -> None:
     weight, bias = jnp.asarray([[1.0, 2.0, 0.0], [0.0, -1.0, 4.0]]), jnp.asarray([10.0, 20.0, 30.0])
-    linear = eqx.tree_at(lambda l: (l.weight, l.bias), Linear(2, 3, key=jax.random.key(0)), (weight, bias))
+    linear = eqx.tree_at(lambda m: (m.weight, m.bias), Linear(2, 3, key=jax.random.key(0)), (weight, bias))
     y = linear(jnp.asarray([[[3.0, 5.0]], [[-1.0, 0.0]]]))
     np.testing.assert_allclose(y, [[[13.0, 21.0, 50.0]], [[9.0, 18.0, 30.0]]], rtol=1e-6)
 
