@@ -7,7 +7,7 @@ then differ. That is shown by making the definition's search again with these tw
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -92,8 +92,8 @@ def decisions(step: int, totals: Sequence[float], width: int) -> list[Decision]:
     return pairs
 
 
-def outcomes(next_logits: NextLogits, bound: int, settings: GenerationSettings, **special: int) -> Outcomes:
-    """The definition's search, and one more for each of its ties."""
+def outcomes(next_logits: NextLogits, bound: int, settings: GenerationSettings, **special: Any) -> Outcomes:
+    """The definition's search, and one more for each of its ties. `special`: bos, eos and pad."""
     known: dict[tuple[int, ...], np.ndarray] = {}
 
     def remembered(ids: list[int]) -> np.ndarray:
