@@ -1,8 +1,13 @@
-"""kill -9 at any moment, twenty times over: the run goes on, and ends where a run never killed ends, to the bit."""
+"""kill -9 at any moment, twenty times over: the run goes on, and ends where a run never killed ends, to the bit.
+
+The other tests compile quickly and without optimisation (`conftest.py`). The runs here are compiled as a user's are, so
+that the programs that people run are shown to resume to the bit too.
+"""
 
 import os
 import random
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,8 +70,15 @@ def wait_for_a_step(process, run):
     wait_for(process, lambda: logged(run)[1] > start)
 
 
+def as_a_user() -> dict[str, str]:
+    """The environment without the tests' way of compiling; other flags of XLA stay."""
+    flags = [flag for flag in os.environ["XLA_FLAGS"].split() if "optimization_level" not in flag]
+    return {**os.environ, "XLA_FLAGS": " ".join(flags)}
+
+
 @pytest.mark.slow
 def test_a_run_killed_again_and_again_ends_as_one_never_killed(spawn, finished, trained, results, tmp_path, capsys):
+    spawn = partial(spawn, env=as_a_user())
     chance = random.Random(29)
     never = tmp_path / "never"
     began = time.monotonic()

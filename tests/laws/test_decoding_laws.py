@@ -1,15 +1,21 @@
 """What decoding may not do, whatever the configuration: small random Transformers, every variant."""
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
+import decoding_program
 import equinox as eqx
 import jax
+import model_laws
 import numpy as np
 import pytest
+import variants
 
 from plainformer.decode import GenerationSettings, Hypothesis, generate, reference, score_pairs
+from plainformer.folder import ModelFolder, save_folder
 from plainformer.models import Transformer, TransformerConfig
+from plainformer.text.word import train_word
 
 PAD, BOS, EOS = 3, 0, 5
 IDS: Any = {"bos": BOS, "eos": EOS, "pad": PAD}
@@ -38,6 +44,14 @@ def model(request: pytest.FixtureRequest) -> Transformer:
     return eqx.filter_jit(_large)(request.param, jax.random.key(11))
 
 
+@pytest.fixture(scope="module", params=list(variants.VARIANTS))
+def any_model(request: pytest.FixtureRequest) -> Transformer:
+    """As far from uniform, of every variant that the laws of the model take; room for the definition's padding."""
+    config = dataclasses.replace(variants.VARIANTS[request.param], max_len=16)
+    drawn = model_laws.draw_model(config, np.random.default_rng(3))
+    return jax.tree.map(lambda leaf: 3.0 * leaf if leaf.ndim > 1 else leaf, drawn)
+
+
 def _large(config: TransformerConfig, key: jax.Array) -> Transformer:
     fresh = Transformer(config, key=key)
     return jax.tree.map(lambda leaf: 3.0 * leaf if eqx.is_inexact_array(leaf) else leaf, fresh)
@@ -58,9 +72,11 @@ def test_cached_batched_search_equals_the_full_forward_one_sentence_at_a_time(
         np.testing.assert_allclose([one.score for one in hypotheses], [one.score for one in expected], **CLOSE)
 
 
-def test_a_beams_score_equals_the_forced_score(model: Transformer, found: list[list[Hypothesis]]) -> None:
+def test_a_beams_score_equals_the_forced_score(any_model: Transformer) -> None:
+    found = generate(any_model, SOURCES, SETTINGS, batch_tokens=64, **IDS)
+    assert len({one.ids for hypotheses in found for one in hypotheses}) > len(SOURCES)
     pairs = [(source, one) for source, hypotheses in zip(SOURCES, found, strict=True) for one in hypotheses]
-    scores = score_pairs(model, [source for source, _ in pairs], [one.ids for _, one in pairs], **IDS)
+    scores = score_pairs(any_model, [source for source, _ in pairs], [one.ids for _, one in pairs], **IDS)
     for (_, one), score in zip(pairs, scores, strict=True):
         logprob = sum(score.token_logprobs[: one.length])
         np.testing.assert_allclose(one.logprob, logprob, **CLOSE)
@@ -76,11 +92,11 @@ def test_company_does_not_change_a_sentence(model: Transformer, found: list[list
         np.testing.assert_allclose([one.score for one in hypotheses], [one.score for one in found[index]], **CLOSE)
 
 
-def test_a_beam_of_one_is_greedy(model: Transformer) -> None:
+def test_a_beam_of_one_is_greedy(any_model: Transformer) -> None:
     """`generate` runs `greedy_search` there; the definition of the beam says what must come out."""
     settings = dataclasses.replace(SETTINGS, beam_size=1, n_best=1)
-    for source, (one,) in zip(SOURCES, generate(model, SOURCES, settings, **IDS), strict=True):
-        next_logits = reference.model_logits(model, source, bos=BOS, eos=EOS)
+    for source, (one,) in zip(SOURCES, generate(any_model, SOURCES, settings, **IDS), strict=True):
+        next_logits = reference.model_logits(any_model, source, bos=BOS, eos=EOS)
         (expected,) = reference.beam_search(next_logits, settings.bound(len(source) + 1), settings, **IDS)
         assert (one.ids, one.finished) == (expected.ids, expected.finished)
 
@@ -91,3 +107,24 @@ def test_outputs_differ_and_some_end_and_some_are_cut(found: list[list[Hypothesi
     assert len({one.ids for one in hypotheses}) > len(SOURCES)
     assert {one.finished for one in hypotheses} == {True, False}
     assert max(len(set(one.ids)) for one in hypotheses) >= 4
+
+
+def test_the_decoding_program_passes_on_a_sound_search_and_fails_on_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """On a small random model; the other search forgets the length penalty."""
+    tokenizer = train_word(["ba cb dc ed fe ab bc cd"], 12)
+    config = dataclasses.replace(PAPER, source_vocab=12, target_vocab=12, decoder_layers=1)
+    model = eqx.filter_jit(_large)(config, jax.random.key(11))
+    generation = {"max_margin": 3, "max_ratio": 0.7, "no_repeat_ngram": 1}
+    save_folder(ModelFolder(model, tokenizer, tokenizer, generation), tmp_path / "model")
+    (tmp_path / "text").write_text("ba cb dc\ned\nfe ab ba dc\n", encoding="utf-8")
+    program = [str(tmp_path / "model"), str(tmp_path / "text"), "--beam", "3"]
+    assert decoding_program.main(program) == 0
+    assert "by the definition: 3 sentences, 3 equal token for token" in capsys.readouterr().out
+
+    def careless(model: Any, sources: Any, settings: GenerationSettings, **rest: Any) -> list[list[Hypothesis]]:
+        return generate(model, sources, dataclasses.replace(settings, alpha=0.0), **rest)
+
+    monkeypatch.setattr(decoding_program, "generate", careless)
+    assert decoding_program.main(program) == 1

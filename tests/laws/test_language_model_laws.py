@@ -1,6 +1,7 @@
 """What a language model may not do and must not lose, whatever its configuration."""
 
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import get_args, get_type_hints
 
 import equinox as eqx
@@ -15,13 +16,14 @@ from variants import GPT, LANGUAGE_VARIANTS
 
 from plainformer.data.block import Blocks
 from plainformer.errors import InputError
-from plainformer.folder import skeleton_of
+from plainformer.folder import ModelFolder, load_folder, save_folder, skeleton_of
 from plainformer.models import LanguageModel, LanguageModelConfig
 from plainformer.nn.attention import MultiHeadAttention
 from plainformer.nn.mask import causal_mask
 from plainformer.nn.position import Rotary
 from plainformer.nn.trace import traced
 from plainformer.objective import LanguageObjective, cross_entropy
+from plainformer.text.word import train_word
 from plainformer.train.state import initial_state
 from plainformer.train.step import StepSettings, make_step
 
@@ -75,6 +77,18 @@ def test_a_tied_table_reads_and_predicts(writer: LanguageSubject) -> None:
     learned = set(np.flatnonzero(np.abs(found["embedding.table"]).max(axis=1)).tolist())
     read = set(np.asarray(writer.sample.target).ravel().tolist())
     assert learned == (set(range(writer.vocab)) if writer.config.tie else read)
+
+
+def test_saved_then_loaded_gives_equal_logits(writer: LanguageSubject, tmp_path: Path) -> None:
+    """To the bit; and the tokenizer comes back with the model."""
+    words = train_word([" ".join(f"word{chr(97 + number)}" for number in range(writer.vocab))], writer.vocab)
+    save_folder(ModelFolder(writer.model, words, words, {"top_k": 3}, {"name": "a law"}), tmp_path)
+    loaded = load_folder(tmp_path)
+    assert loaded.model.config == writer.config
+    assert loaded.source_tokenizer is loaded.target_tokenizer
+    assert loaded.target_tokenizer.fingerprint == words.fingerprint
+    assert (loaded.generation, loaded.about) == ({"top_k": 3}, {"name": "a law"})
+    assert np.array_equal(writer.all_logits(writer.sample, loaded.model), writer.all_logits(writer.sample))
 
 
 @pytest.mark.parametrize("name", ["gpt", "rotary, grouped, gated silu without bias"])

@@ -158,6 +158,31 @@ def test_the_kernel_equals_the_spec_in_values_and_gradients(name: str) -> None:
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=5e-6)
 
 
+BOTH = pytest.mark.parametrize("function", [lambda *a: attention(*a)[0], fast_attention], ids=["spec", "kernel"])
+
+
+@BOTH
+@pytest.mark.parametrize("name", some_masks())
+def test_attention_on_16_bits_is_that_on_32_but_for_the_rounding_of_its_results(function, name: str) -> None:
+    """Scores stay in float32: here they are about 128, where bfloat16 knows whole numbers alone.
+
+    Results and weights are rounded to 2^-9 of themselves, values of order 4 to 0.03 together; scores in bfloat16 would
+    move them by 1. In the gradients the sums by which the scores' own cancel are rounded too, and multiplied by 16.
+    """
+    mask = some_masks()[name]
+    query, key, value = (x.astype(jnp.bfloat16) for x in some_inputs())
+    inputs = query.at[..., 0].set(16.0), key.at[..., 0].set(16.0), value
+    cotangent = jnp.asarray(np.random.default_rng(17).normal(size=(ROWS, HEADS, QUERIES, D_V)), jnp.bfloat16)
+    precise = [x.astype(jnp.float32) for x in inputs]
+    expected, precise_gradients = jax.vjp(lambda q, k, v: attention(q, k, v, mask)[0], *precise)
+    output, gradients = jax.vjp(lambda q, k, v: function(q, k, v, mask), *inputs)
+    assert output.dtype == jnp.bfloat16
+    np.testing.assert_allclose(output.astype(jnp.float32), expected, rtol=0, atol=0.04)
+    for found, wanted in zip(gradients(cotangent), precise_gradients(cotangent.astype(jnp.float32)), strict=True):
+        assert found.dtype == jnp.bfloat16
+        np.testing.assert_allclose(found.astype(jnp.float32), wanted, rtol=0, atol=0.06 * float(np.abs(wanted).max()))
+
+
 @pytest.mark.parametrize("name", some_masks())
 def test_weights_are_a_distribution_over_what_may_be_seen(name: str) -> None:
     """Rows sum to 1 within a few roundings; a row without anything is all zeros."""
@@ -169,7 +194,7 @@ def test_weights_are_a_distribution_over_what_may_be_seen(name: str) -> None:
     np.testing.assert_allclose(weights.sum(axis=-1), allowed.any(axis=-1), atol=1e-6)
 
 
-@pytest.mark.parametrize("function", [lambda *a: attention(*a)[0], fast_attention], ids=["spec", "kernel"])
+@BOTH
 def test_a_fully_masked_row_is_zero_and_passes_nothing_on(function) -> None:
     """Even where its scores are as large as they get."""
     query, key, value = some_inputs()

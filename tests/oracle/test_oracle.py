@@ -139,7 +139,12 @@ def read_linear(module: linear.Linear) -> Linear:
     return {"weight": f64(module.weight), "bias": f64(module.bias)}
 
 
+EPSILON = {"layer": 1e-5, "rms": 1e-6}  # the paper gives none
+
+
 def read_norm(module: norm.Norm) -> Norm:
+    """The epsilon is too small to show in logits within the tolerance: it is compared here."""
+    assert module.eps == EPSILON["rms" if isinstance(module, norm.RMSNorm) else "layer"]
     if isinstance(module, norm.RMSNorm):
         return {"scale": f64(module.scale)}
     return {"scale": f64(module.scale), "bias": f64(module.bias)}
@@ -195,6 +200,12 @@ def read_decoder_layer(layer: block.DecoderLayer) -> DecoderLayer:
     }
 
 
+def final_norm(module: norm.Norm | None, config: AnyConfig) -> Norm | None:
+    """A pre-norm stack ends with a norm, a post-norm one does not, whatever the model at hand has."""
+    assert (module is not None) == (config.norm_position == "pre")
+    return None if module is None else read_norm(module)
+
+
 def read_model(model: Transformer) -> Weights:
     """Rows and columns of a padded vocabulary are cut off: to the oracle they do not exist."""
     config = model.config
@@ -209,10 +220,10 @@ def read_model(model: Transformer) -> Weights:
         weights["target_embedding"] = f64(model.target_embedding.table)[: config.target_vocab]
     if isinstance(model.position, Learned):
         weights["source_position"] = weights["target_position"] = f64(model.position.table)
-    if model.encoder.norm is not None:
-        weights["encoder_norm"] = read_norm(model.encoder.norm)
-    if model.decoder.norm is not None:
-        weights["decoder_norm"] = read_norm(model.decoder.norm)
+    if (final := final_norm(model.encoder.norm, config)) is not None:
+        weights["encoder_norm"] = final
+    if (final := final_norm(model.decoder.norm, config)) is not None:
+        weights["decoder_norm"] = final
     if model.output is not None:
         weights["output"] = {"weight": f64(model.output.weight)[:, : config.target_vocab]}
     return weights
@@ -225,8 +236,8 @@ def read_language_model(model: LanguageModel) -> LanguageWeights:
     }
     if isinstance(model.position, Learned):
         weights["position"] = f64(model.position.table)
-    if model.norm is not None:
-        weights["norm"] = read_norm(model.norm)
+    if (final := final_norm(model.norm, model.config)) is not None:
+        weights["norm"] = final
     if model.output is not None:
         weights["output"] = {"weight": f64(model.output.weight)[:, : model.config.vocab]}
     return weights
@@ -240,8 +251,8 @@ def read_encoder(model: MaskedLanguageModel | Classifier) -> LanguageWeights:
     }
     if isinstance(encoder.position, Learned):
         weights["position"] = f64(encoder.position.table)
-    if encoder.norm is not None:
-        weights["norm"] = read_norm(encoder.norm)
+    if (final := final_norm(encoder.norm, model.config)) is not None:
+        weights["norm"] = final
     if isinstance(model, Classifier):
         weights["output"] = read_linear(model.output)
     elif model.output is not None:
@@ -250,13 +261,12 @@ def read_encoder(model: MaskedLanguageModel | Classifier) -> LanguageWeights:
 
 
 def read_setting(config: AnyConfig) -> Setting:
-    """The epsilon is that of the kind of norm: a model without layers has no norm to ask."""
     sinusoid = {"interleaved": "interleaved", "half": "halves"}[config.sinusoidal_order]
     positions = {"learned": "learned", "sinusoidal": sinusoid, "rotary": "none"}
     return Setting(
         order=config.norm_position,
         norm=config.norm,
-        epsilon={"layer": norm.LayerNorm, "rms": norm.RMSNorm}[config.norm](1).eps,
+        epsilon=EPSILON[config.norm],
         position=positions[config.position],  # pyright: ignore[reportArgumentType]
         activation=config.activation,
         scale_embedding=config.scale_embeddings,

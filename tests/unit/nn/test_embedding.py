@@ -30,6 +30,19 @@ def test_scaled_rows_start_with_unit_variance() -> None:
     assert abs(rows.std() - 1.0) < 4 / np.sqrt(2 * rows.size)
 
 
+def test_a_table_starts_normal_with_a_variance_of_one_over_its_width() -> None:
+    """N(0, 1/d_model), scaled or not: the deviation of n draws is within 4 / √2n of 1/√d_model, their mean within
+    4 / √n of it; and as in a normal distribution 68.27 % are within one deviation and 0.27 % beyond three.
+    """
+    for scaled in (True, False):
+        table = np.asarray(Embedding(300, 80, scaled=scaled, key=jax.random.key(2)).table) * np.sqrt(80)
+        assert abs(table.std() - 1.0) < 4 / np.sqrt(2 * table.size)
+        assert abs(table.mean()) < 4 / np.sqrt(table.size)
+        for bound, share in ((1.0, 0.6827), (3.0, 0.9973)):
+            error = np.sqrt(share * (1.0 - share) / table.size)
+            assert abs((np.abs(table) < bound).mean() - share) < 4 * error
+
+
 def test_logits_are_products_and_those_of_padding_rows_minus_infinity() -> None:
     """By hand, with a table of three rows of which the last is no token: 1 · 1 + 0 · 2 - 1 · 3 + 2 · 4 and so on."""
     logits = logits_of(jnp.asarray([[[1.0, 0.0, -1.0, 2.0]], [[0.0, 1.0, 0.0, 0.0]]]), TABLE.T, 2)

@@ -23,6 +23,13 @@ def test_rms_norm_by_hand() -> None:
     np.testing.assert_allclose(norm(jnp.asarray([1.0, 2.0, 3.0, 6.0])), [0.25, 1.0, -0.75, 0.75], rtol=1e-6)
 
 
+def test_the_epsilon_by_hand_where_it_weighs_as_much_as_the_token() -> None:
+    """Deviations of ±√ε: each becomes ±√ε / √(ε + ε). LayerNorm has ε 1e-5, RMSNorm 1e-6."""
+    signs = np.asarray([1.0, -1.0, -1.0, 1.0], np.float32)
+    for norm, eps in ((LayerNorm(4), 1e-5), (RMSNorm(4), 1e-6)):
+        np.testing.assert_allclose(norm(jnp.asarray(signs * eps**0.5)), signs / 2**0.5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("norm", [LayerNorm(7), RMSNorm(7)], ids=["layer", "rms"])
 class TestEveryNorm:
     def test_it_has_parameters_that_start_as_the_identity(self, norm: Norm) -> None:
