@@ -221,7 +221,7 @@ def test_the_n_best_are_lines_of_score_and_text(cli, models, kind):
         (["a", "--file", __file__], "a prompt and --file are both given; give one of them"),
         (["", "--file", __file__], "a prompt and --file are both given"),
         (["--file", "nowhere.txt"], "nowhere.txt: there is no such file; name a file of text"),
-        (["--file", "."], ".: there is no such file"),
+        (["--file", "."], ".: this is a folder, and a file is needed; name a"),
         (["the \udce9"], "prompt: character 5 is not UTF-8"),
         (["a", "--stop", "\udce9"], "--stop: character 1 is not UTF-8"),
         (["a\0b"], "prompt: character 2 is a NUL"),
@@ -252,7 +252,8 @@ def test_a_model_of_another_kind_or_none_is_one_line(cli, models, tmp_path):
     translator, model = models["translator"], models["character"]
     what = f"{translator}: this model is for plainformer translate, not for"
     assert cli("generate", translator, "the").error(2) == f"{what} generate"
-    assert cli("score", translator, "the").error(2) == f"{what} score"
+    masked = models["masked"]
+    assert cli("score", masked, "the").error(2) == f"{masked}: this model is for plainformer fill, not for score"
     assert cli("translate", model, "the").error(2) == (
         f"{model}: this model is for plainformer generate, not for translate"
     )

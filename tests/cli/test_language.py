@@ -233,7 +233,7 @@ def test_the_built_in_text_needs_no_file(cli, scribe, tmp_path):
         (["model.context=5000"], "the text has"),
         (["data.batch_size=3", "train.accumulate=2"], "3 blocks of a batch cannot be split evenly"),
         (["tokenizer.kind=file"], "tokenizer.file: no file is named"),
-        (["tokenizer.kind=file", "tokenizer.file=/no/tokenizer.json"], "/no/tokenizer.json: No such file"),
+        (["tokenizer.kind=file", "tokenizer.file=/no/tokenizer.json"], "/no/tokenizer.json: the tokenizer is missing"),
         (["tokenizer.kind=words"], "tokenizer.kind"),
         (["model.encoder_layers=3"], "unknown key model.encoder_layers"),
         (["model.position=rotary", "model.d_k=3", "model.d_v=3"], "choose an even d_k"),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from plainformer import atomic
-from plainformer.cli.output import check_output
+from plainformer.cli.output import check_output, one_line
 from plainformer.cli.progress import show_progress
 from plainformer.cli.train import Set, moved_to
 from plainformer.errors import InputError
@@ -44,7 +44,6 @@ def evaluate(
 
     keep_freed_memory()
     keep_compiled_programs()
-    from plainformer.decode.translator import one_line
     from plainformer.runs.evaluation import evaluate_run, gives_no_lines
 
     changes = [*(set or []), *moved_to(data)]

@@ -1,4 +1,4 @@
-"""Where a command is to write."""
+"""What a command writes, and where."""
 
 from pathlib import Path
 
@@ -11,3 +11,8 @@ def check_output(path: Path) -> None:
         raise InputError("this is a folder", where=str(path), fix="name a file in it")
     if not path.parent.is_dir():
         raise InputError("there is no such folder", where=str(path.parent), fix="make it, or name another file")
+
+
+def one_line(text: str) -> str:
+    """A translation on one line, whatever line ends the model wrote."""
+    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")

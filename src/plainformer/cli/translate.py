@@ -2,11 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plainformer.cli.output import one_line
 from plainformer.cli.reading import check_source, texts_or_lines
+
+if TYPE_CHECKING:
+    from plainformer.decode.translator import Translation
 
 
 def translate(
@@ -39,7 +43,7 @@ def translate(
     """
     check_source(text, file, "sentences", fix="name a file of sentences, one a line")
     from plainformer.decode.load import load_as
-    from plainformer.decode.translator import Translator, one_line
+    from plainformer.decode.translator import Translator
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
     keep_freed_memory()
@@ -62,17 +66,19 @@ def translate(
     for where, chunk in texts_or_lines(text, file, batch):
         translator.check_lengths(chunk, where, max_source_tokens)
         for place, options in zip(where, translator.translate_n_best(chunk, **changes), strict=True):
-            if n_best:
-                scored = [(option.score, one_line(option.text)) for option in options] or [(0.0, "")] * n_best
-                sys.stdout.writelines(f"{score:.4f}\t{text}\n" for score, text in scored)
-            else:
-                sys.stdout.write((one_line(options[0].text) if options else "") + "\n")
+            sys.stdout.writelines(_lines_of(options, n_best))
             cut += [place] if options and not options[0].finished else []
         sys.stdout.flush()
     if cut:
-        many = (
-            f"{len(cut):,} translations reached the length bound and end"
-            if len(cut) > 1
-            else "1 translation reached the length bound and ends"
-        )
+        many = "1 translation reached the length bound and ends"
+        if len(cut) > 1:
+            many = f"{len(cut):,} translations reached the length bound and end"
         typer.echo(f"{many} there (first: {cut[0]})", err=True)
+
+
+def _lines_of(options: "list[Translation]", n_best: int | None) -> list[str]:
+    """What is printed of one line's translations."""
+    if n_best is None:
+        return [(one_line(options[0].text) if options else "") + "\n"]
+    scored = [(option.score, one_line(option.text)) for option in options] or [(0.0, "")] * n_best
+    return [f"{score:.4f}\t{text}\n" for score, text in scored]

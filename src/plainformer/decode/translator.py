@@ -127,8 +127,3 @@ class Translator:
             "pad": self.target_tokenizer.pad_id,
             "source_eos": self.source_tokenizer.eos_id,
         }
-
-
-def one_line(text: str) -> str:
-    """A translation on one line, whatever line ends the model wrote."""
-    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")
