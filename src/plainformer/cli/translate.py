@@ -1,16 +1,17 @@
 """`plainformer translate`: one output line for every input line, as soon as it is ready."""
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plainformer.cli.output import one_line
-from plainformer.cli.reading import check_source, texts_or_lines
+from plainformer.cli.reading import Lines, check_source, texts_or_lines
 
 if TYPE_CHECKING:
-    from plainformer.decode.translator import Translation
+    from plainformer.decode.translator import Translation, Translator
 
 
 def translate(
@@ -62,9 +63,16 @@ def translate(
     changes = {name: value for name, value in given.items() if value is not None}
     if n_best and beam is None:
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
+    _translate(translator, texts_or_lines(text, file, batch), n_best, max_source_tokens, changes)
+
+
+def _translate(
+    translator: "Translator", chunks: Iterator[Lines], n_best: int | None, most: int, changes: dict[str, Any]
+) -> None:
+    """Print the translations as they come and, in the end, how many were cut. Raises InputError for a long line."""
     cut: list[str] = []
-    for where, chunk in texts_or_lines(text, file, batch):
-        translator.check_lengths(chunk, where, max_source_tokens)
+    for where, chunk in chunks:
+        translator.check_lengths(chunk, where, most)
         for place, options in zip(where, translator.translate_n_best(chunk, **changes), strict=True):
             sys.stdout.writelines(_lines_of(options, n_best))
             cut += [place] if options and not options[0].finished else []

@@ -51,7 +51,8 @@ OTHER = {
     + "repetition_penalty = 1.5\nseed = 11\n",
     "masked-language-model": TEXT.replace('preset = "gpt2"\n', "") + "[mask]\nshare = 0.2\nwhole_words = true\n",
     "classification": '[data]\nfolder = "f"\ntrain = "t"\ndev = "d"\ntest = "e"\nmax_tokens = 40\n'
-    + 'min_label_count = 3\nbatch_tokens = 90\nbuckets = 2\n[model]\nstart = "runs/masked"\ndropout = 0.25\n[train]\nsteps = 7\n',
+    + "min_label_count = 3\nbatch_tokens = 90\nbuckets = 2\n[model]\n"
+    + 'start = "runs/masked"\ndropout = 0.25\n[train]\nsteps = 7\n',
 }
 
 
