@@ -17,7 +17,7 @@ PATIENCE = 120.0  # seconds: far more than any wait here takes
 
 SETTINGS = [
     word
-    for setting in ("train.steps=500", "train.save_every=20", "train.log_every=10", "train.evaluate_every=50")
+    for setting in ("train.steps=4000", "train.save_every=20", "train.log_every=10", "train.evaluate_every=50")
     for word in ("--set", setting)
 ]
 
@@ -100,7 +100,7 @@ def test_a_run_killed_again_and_again_ends_as_one_never_killed(spawn, finished, 
             wait_for(process, lambda until=wait_until: time.monotonic() >= until)
         elif attempts % 3 == 1:  # while it trains
             wait_for_a_step(process, run)
-            time.sleep(chance.uniform(0.0, 0.3))
+            time.sleep(chance.uniform(0.0, 0.15))
         else:  # in the middle of a save, sometimes its very beginning
             wait_for_a_save(process, run, chance.randint(1, 3))
             time.sleep(chance.choice([0.0, chance.uniform(0.0, 0.02)]))
