@@ -1,0 +1,1 @@
+"""Measurements beside peers: `python -m benchmarks`, or `make bench`."""

@@ -1,0 +1,109 @@
+"""Contestants side by side: each in a process of its own, warmed up, then in turn, one at a time.
+
+A process of its own keeps the threads and the memory of one library out of another's way. What is not running sleeps on
+its standard input; a pause before every turn lets threads that spin for more work go to sleep.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+PAUSE = 0.3  # seconds; OpenMP's threads spin for 0.2
+
+
+class ContestError(Exception):
+    """A contestant died, or does not compute what the others do."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one contestant took.
+
+    Attributes:
+        seconds: of each round, for one unit of work.
+        facts: what it said of itself after warming up, by which contestants are held equal.
+    """
+
+    name: str
+    seconds: list[float] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.seconds)
+
+
+class Worker:
+    """One contestant in its process (`benchmarks.worker`)."""
+
+    def __init__(self, row: str, case: str, name: str, work: Path, python: str, threads: int) -> None:
+        environment = os.environ | {
+            "OMP_NUM_THREADS": str(threads),
+            "MKL_NUM_THREADS": str(threads),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])),
+            "TOKENIZERS_PARALLELISM": "false",
+        }
+        self.name, self._log = name, work / (f"{row}-{case}-{name}.log".replace(" ", "-").replace("/", "-"))
+        self._process = subprocess.Popen(
+            [python, "-m", "benchmarks.worker", row, case, name, str(work), str(threads)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log.open("w"),
+            text=True,
+            env=environment,
+        )
+        self.facts = self._answer()
+
+    def turn(self) -> float:
+        """The seconds that one unit of work took."""
+        time.sleep(PAUSE)
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+        return float(self._answer()["seconds"])
+
+    def stop(self) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+
+    def _answer(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            last = self._log.read_text().strip().splitlines()[-3:]
+            raise ContestError(f"{self.name} died: {' | '.join(last)} ({self._log})")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+
+def contest(
+    row: str, case: str, contestants: Sequence[tuple[str, str]], work: Path, *, rounds: int, threads: int
+) -> list[Result]:
+    """Every contestant (name, interpreter) of a case of a row, warmed up, then `rounds` times each in turn.
+
+    Raises:
+        ContestError: one died.
+    """
+    workers: list[Worker] = []
+    try:
+        for name, python in contestants:
+            workers.append(Worker(row, case, name, work, python, threads))
+            print(f"  {name}: ready", file=sys.stderr)
+        results = [Result(worker.name, facts=worker.facts) for worker in workers]
+        for number in range(rounds):
+            # The first is another one each time, so that nobody always follows the same one.
+            for index in range(len(workers)):
+                at = (index + number) % len(workers)
+                results[at].seconds.append(workers[at].turn())
+        return results
+    finally:
+        for worker in workers:
+            worker.stop()

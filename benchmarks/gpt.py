@@ -1,0 +1,145 @@
+"""A GPT in three libraries with the same weights: plainformer's, Hugging Face's and nanoGPT's."""
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Weights = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Pre-norm, learned positions, GELU, tied output, biases: what all three have."""
+
+    layers: int
+    heads: int
+    d_model: int
+    context: int
+    batch: int
+    vocab: int
+
+    @property
+    def parameters(self) -> int:
+        """Those in matrix products, the output projection among them."""
+        return self.layers * 12 * self.d_model**2 + self.vocab * self.d_model
+
+    def step_flops(self) -> float:
+        """Operations of the matrix products of a training step: 6 a parameter and token, and attention's."""
+        tokens = self.batch * self.context
+        attention = 12 * self.layers * self.d_model * self.context  # half of it is masked, and is not counted off
+        return tokens * (6.0 * self.parameters + attention)
+
+
+def random_weights(shape: Shape) -> dict[str, np.ndarray]:
+    """Weights under plainformer's names, N(0, 0.02²)."""
+    draw = np.random.default_rng(0)
+    width, inner = shape.d_model, 4 * shape.d_model
+
+    def normal(*sizes: int) -> np.ndarray:
+        return draw.normal(0, 0.02, sizes).astype(np.float32)
+
+    found = {"embedding.table": normal(shape.vocab, width), "position.table": normal(shape.context, width)}
+    for layer in range(shape.layers):
+        name = f"layers.{layer}"
+        for part in ("query", "key", "value", "output"):
+            found[f"{name}.self_attention.{part}.weight"] = normal(width, width)
+            found[f"{name}.self_attention.{part}.bias"] = normal(width)
+        for part, sizes in (("inner", (width, inner)), ("outer", (inner, width))):
+            found[f"{name}.feed_forward.{part}.weight"] = normal(*sizes)
+            found[f"{name}.feed_forward.{part}.bias"] = normal(sizes[1])
+        for norm in range(2):
+            found[f"{name}.residuals.{norm}.norm.scale"] = 1 + normal(width)
+            found[f"{name}.residuals.{norm}.norm.bias"] = normal(width)
+    return found | {"norm.scale": 1 + normal(width), "norm.bias": normal(width)}
+
+
+def ours(shape: Shape, weights: Weights) -> Any:
+    """A plainformer `LanguageModel`."""
+    import equinox as eqx
+    import jax
+    import jax.numpy as jnp
+
+    from plainformer.folder import named_weights
+    from plainformer.models import LanguageModel, LanguageModelConfig
+
+    config = LanguageModelConfig(
+        vocab=shape.vocab,
+        context=shape.context,
+        layers=shape.layers,
+        d_model=shape.d_model,
+        d_ff=4 * shape.d_model,
+        heads=shape.heads,
+        activation="gelu",
+        dropout=0.0,
+        pad_vocab_to=1,
+    )
+    model = LanguageModel(config, key=jax.random.key(0))
+    arrays, others = eqx.partition(model, eqx.is_inexact_array)
+    names = list(named_weights(model))
+    assert set(names) == set(weights), set(names) ^ set(weights)
+    leaves = [jnp.asarray(weights[name]) for name in names]
+    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), others)
+
+
+def _stacked(weights: Weights, layer: int, kind: str) -> np.ndarray:
+    parts = [weights[f"layers.{layer}.self_attention.{part}.{kind}"] for part in ("query", "key", "value")]
+    return np.concatenate(parts, axis=-1)
+
+
+def gpt2_names(shape: Shape, weights: Weights) -> dict[str, np.ndarray]:
+    """The weights under GPT-2's names, matrices as (in, out)."""
+    found = {"wte.weight": weights["embedding.table"], "wpe.weight": weights["position.table"]}
+    for layer in range(shape.layers):
+        ours, theirs = f"layers.{layer}", f"h.{layer}"
+        for kind in ("weight", "bias"):
+            found[f"{theirs}.attn.c_attn.{kind}"] = _stacked(weights, layer, kind)
+            found[f"{theirs}.attn.c_proj.{kind}"] = weights[f"{ours}.self_attention.output.{kind}"]
+            found[f"{theirs}.mlp.c_fc.{kind}"] = weights[f"{ours}.feed_forward.inner.{kind}"]
+            found[f"{theirs}.mlp.c_proj.{kind}"] = weights[f"{ours}.feed_forward.outer.{kind}"]
+        for norm in range(2):
+            found[f"{theirs}.ln_{norm + 1}.weight"] = weights[f"{ours}.residuals.{norm}.norm.scale"]
+            found[f"{theirs}.ln_{norm + 1}.bias"] = weights[f"{ours}.residuals.{norm}.norm.bias"]
+    return found | {"ln_f.weight": weights["norm.scale"], "ln_f.bias": weights["norm.bias"]}
+
+
+def _load(model: Any, named: dict[str, Any]) -> None:
+    """All weights, and nothing else: what may be missing is a buffer for the mask."""
+    missing, unexpected = model.load_state_dict(named, strict=False)
+    assert not unexpected, unexpected
+    assert all(name.endswith("attn.bias") for name in missing), missing
+
+
+def hugging_face(shape: Shape, weights: Weights, **changes: Any) -> Any:
+    """A `GPT2LMHeadModel`."""
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    settings: dict[str, Any] = {"n_layer": shape.layers, "n_head": shape.heads, "n_embd": shape.d_model}
+    settings |= {"n_positions": shape.context, "vocab_size": shape.vocab, "activation_function": "gelu"}
+    settings |= {"attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0, "attn_implementation": "sdpa"}
+    settings |= {"bos_token_id": 0, "eos_token_id": 0, "use_cache": False}
+    model = GPT2LMHeadModel(GPT2Config(**(settings | changes)))
+    named = {name: torch.from_numpy(np.array(value)) for name, value in gpt2_names(shape, weights).items()}
+    _load(model.transformer, named)
+    return model
+
+
+def nano_gpt(shape: Shape, weights: Weights, folder: Path) -> Any:
+    """nanoGPT's `GPT`, read from the user's own copy of it."""
+    import torch
+
+    sys.path.insert(0, str(folder))
+    from model import GPT, GPTConfig  # pyright: ignore[reportMissingImports]
+
+    sizes = {"n_layer": shape.layers, "n_head": shape.heads, "n_embd": shape.d_model, "block_size": shape.context}
+    model = GPT(GPTConfig(**sizes, vocab_size=shape.vocab, dropout=0.0, bias=True))
+    named = {}
+    for name, value in gpt2_names(shape, weights).items():
+        of_linear = name.endswith("weight") and name.split(".")[-2].startswith("c_")
+        named[name] = torch.from_numpy(np.array(value.T if of_linear else value))
+    _load(model.transformer, named)
+    return model

@@ -1,0 +1,128 @@
+"""A GPT's training step: forward, backward, clip, AdamW; the same weights and the same batches everywhere."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.gpt import Shape, hugging_face, nano_gpt, ours, random_weights
+
+CASES = {
+    "10.7M": Shape(layers=6, heads=6, d_model=384, context=256, batch=16, vocab=65),
+    "0.8M": Shape(layers=4, heads=4, d_model=128, context=64, batch=12, vocab=65),
+}
+STEPS = {"10.7M": 2, "0.8M": 40}  # of a turn
+RATE, BETAS, EPS, DECAY, CLIP = 1e-3, (0.9, 0.99), 1e-8, 0.1, 1.0
+
+
+def contestants(nanogpt: Path | None) -> list[str]:
+    return [
+        "plainformer",
+        "Hugging Face eager",
+        "Hugging Face compiled",
+        *(["nanoGPT eager", "nanoGPT compiled"] if nanogpt else []),
+    ]
+
+
+def batches(shape: Shape, count: int) -> np.ndarray:
+    """Blocks (count, batch, context + 1) of the language reference that comes with Python, in characters."""
+    from pydoc_data.topics import topics
+
+    text = "".join(topics.values())
+    known = {character: id for id, character in enumerate(sorted(set(text)))}
+    ids = np.array([known[character] % shape.vocab for character in text], np.int32)
+    starts = np.random.default_rng(1).integers(0, len(ids) - shape.context - 1, (count, shape.batch))
+    return np.stack([[ids[at : at + shape.context + 1] for at in row] for row in starts])
+
+
+def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[], float], dict[str, Any]]:
+    """A turn, which gives the seconds of one step, and the losses of the first three."""
+    shape, steps = CASES[case], STEPS[case]
+    data = batches(shape, 8)
+    weights = random_weights(shape)
+    make = _ours if name == "plainformer" else _torch
+    step = make(shape, weights, name, folder, threads)
+    losses = [step(data[number]) for number in range(3)]
+    feed = iter(range(10**9))
+
+    def turn() -> float:
+        began = time.perf_counter()
+        for _ in range(steps - 1):
+            step(data[next(feed) % len(data)], wait=False)
+        step(data[next(feed) % len(data)])
+        return (time.perf_counter() - began) / steps
+
+    return turn, {"losses": losses}
+
+
+def floor(case: str) -> dict[str, float]:
+    return {"flops": CASES[case].step_flops()}
+
+
+def _ours(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
+    import jax
+
+    from plainformer.data.block import Blocks
+    from plainformer.machine import keep_compiled_programs, keep_freed_memory
+    from plainformer.objective import LanguageObjective
+    from plainformer.train.optimizer import make_optimizer
+    from plainformer.train.schedule import make_schedule
+    from plainformer.train.state import initial_state
+    from plainformer.train.step import StepSettings, make_step
+
+    keep_freed_memory()
+    keep_compiled_programs()
+    schedule = make_schedule("constant", d_model=shape.d_model, steps=1, warmup=0, factor=1.0, peak=RATE, floor=0.0)
+    optimizer = make_optimizer(schedule, name="adamw", betas=BETAS, eps=EPS, weight_decay=DECAY, clip=CLIP)
+    state = initial_state(ours(shape, weights), optimizer)
+    update = make_step(LanguageObjective(), optimizer, StepSettings(), jax.random.key(0))
+    before = 0.0
+
+    def step(block: np.ndarray, wait: bool = True) -> float:
+        nonlocal state, before
+        valid = np.ones((shape.batch, shape.context), bool)
+        state = update(state, Blocks(block[:, :-1], block[:, 1:], valid))
+        if not wait:
+            return 0.0
+        total = float(state.since_log.loss) / (shape.batch * shape.context)
+        loss, before = total - before, total
+        return loss
+
+    return step
+
+
+def _torch(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
+    import torch
+
+    torch.set_num_threads(threads)
+    if name.startswith("nanoGPT"):
+        model = nano_gpt(shape, weights, Path((folder / "nanogpt").read_text()))
+        logits_of = lambda ids, targets: model(ids, targets)[0]  # noqa: E731
+    else:
+        model = hugging_face(shape, weights)
+        logits_of = lambda ids, targets: model(input_ids=ids).logits  # noqa: E731
+    model.train()
+    matrices = [one for one in model.parameters() if one.dim() >= 2]
+    others = [one for one in model.parameters() if one.dim() < 2]
+    groups = [{"params": matrices, "weight_decay": DECAY}, {"params": others, "weight_decay": 0.0}]
+    optimizer = torch.optim.AdamW(groups, lr=RATE, betas=BETAS, eps=EPS, fused=True)
+
+    def loss_of(ids: Any, targets: Any) -> Any:
+        logits = logits_of(ids, targets)
+        return torch.nn.functional.cross_entropy(logits.view(-1, shape.vocab), targets.reshape(-1))
+
+    if name.endswith("compiled"):
+        loss_of = torch.compile(loss_of)
+
+    def step(block: np.ndarray, wait: bool = True) -> float:
+        whole = torch.from_numpy(block).long()
+        optimizer.zero_grad(set_to_none=True)
+        loss = loss_of(whole[:, :-1].contiguous(), whole[:, 1:].contiguous())
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP)
+        optimizer.step()
+        return loss.item() if wait else 0.0
+
+    return step
