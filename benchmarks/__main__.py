@@ -44,7 +44,6 @@ def rows(nanogpt: Path | None) -> dict[str, Row]:
         "gpt-10.7M": Row("GPT 10.7M, training step", train_gpt, "10.7M", gpt, 1.5),
         "gpt-0.8M": Row("GPT 0.8M, training step", train_gpt, "0.8M", gpt, 1.5),
         "tiny-step": Row("Transformer-Tiny, training step, 4,096 tokens", train_translator, "tiny", torch, 3.0),
-        "base-step": Row("paper-base, training step, 2,048 tokens", train_translator, "paper-base", torch, 1.5),
     }
 
 
@@ -59,7 +58,7 @@ def main() -> int:
     known = rows(options.nanogpt)
     if unknown := set(options.rows) - set(known):
         parser.error(f"there is no row {', '.join(sorted(unknown))}; the rows are {', '.join(known)}")
-    work = Path(tempfile.mkdtemp(prefix="benchmarks-"))
+    work = Path(tempfile.mkdtemp(prefix="benchmarks-"))  # it stays: the logs of the contestants are in it
     if options.nanogpt:
         (work / "nanogpt").write_text(str(options.nanogpt.resolve()))
     report: dict[str, Any] = {"machine": machine.describe(options.threads), "rows": {}}

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.weights import with_weights
+
 Weights = Mapping[str, np.ndarray]
 
 
@@ -59,11 +61,8 @@ def random_weights(shape: Shape) -> dict[str, np.ndarray]:
 
 def ours(shape: Shape, weights: Weights) -> Any:
     """A plainformer `LanguageModel`."""
-    import equinox as eqx
     import jax
-    import jax.numpy as jnp
 
-    from plainformer.folder import named_weights
     from plainformer.models import LanguageModel, LanguageModelConfig
 
     config = LanguageModelConfig(
@@ -77,12 +76,7 @@ def ours(shape: Shape, weights: Weights) -> Any:
         dropout=0.0,
         pad_vocab_to=1,
     )
-    model = LanguageModel(config, key=jax.random.key(0))
-    arrays, others = eqx.partition(model, eqx.is_inexact_array)
-    names = list(named_weights(model))
-    assert set(names) == set(weights), set(names) ^ set(weights)
-    leaves = [jnp.asarray(weights[name]) for name in names]
-    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), others)
+    return with_weights(LanguageModel(config, key=jax.random.key(0)), weights)
 
 
 def _stacked(weights: Weights, layer: int, kind: str) -> np.ndarray:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.weights import with_weights
+
 Weights = Mapping[str, np.ndarray]
 PARTS = ("query", "key", "value", "output")
 
@@ -75,11 +77,8 @@ def random_weights(shape: Shape) -> dict[str, np.ndarray]:
 
 def ours(shape: Shape, weights: Weights) -> Any:
     """A plainformer `Transformer`."""
-    import equinox as eqx
     import jax
-    import jax.numpy as jnp
 
-    from plainformer.folder import named_weights
     from plainformer.models import Transformer, TransformerConfig
 
     config = TransformerConfig(
@@ -93,12 +92,7 @@ def ours(shape: Shape, weights: Weights) -> Any:
         dropout=shape.dropout,
         pad_vocab_to=1,
     )
-    model = Transformer(config, key=jax.random.key(0))
-    arrays, others = eqx.partition(model, eqx.is_inexact_array)
-    names = list(named_weights(model))
-    assert set(names) == set(weights), set(names) ^ set(weights)
-    leaves = [jnp.asarray(weights[name]) for name in names]
-    return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), leaves), others)
+    return with_weights(Transformer(config, key=jax.random.key(0)), weights)
 
 
 def torch_names(shape: Shape, weights: Weights) -> dict[str, np.ndarray]:
