@@ -126,7 +126,7 @@ class TranslatorSubject(Subject):
 
         self.encode = eqx.filter_jit(encode)
         self.start = eqx.filter_jit(lambda model, memory, valid: model.start(memory, valid, ROOM))
-        self.step = eqx.filter_jit(lambda model, ids, state: model.step(ids, state))
+        self.extend = eqx.filter_jit(lambda model, ids, state: model.extend(ids, state))
 
     def memory(self, source: jax.Array, valid: jax.Array, *, positions: float = 1.0) -> jax.Array:
         return self.encode(self.model, source, valid, jnp.full((1, 1), positions))
@@ -247,9 +247,9 @@ def check_cached_steps_equal_the_full_forward(subject: TranslatorSubject) -> Non
     expected = subject.all_logits(subject.sample)
     state: DecoderState = subject.start(model, subject.memory(source, valid), valid)
     for at in range(TARGET):
-        logits, state = subject.step(model, target[:, at], state)
-        np.testing.assert_allclose(logits, expected[:, at], **CLOSE, err_msg=f"the cached step {at} differs")
-    assert state.position.tolist() == [TARGET] * BATCH
+        logits, state = subject.extend(model, target[:, at : at + 1], state)
+        np.testing.assert_allclose(logits[:, 0], expected[:, at], **CLOSE, err_msg=f"the cached step {at} differs")
+    assert state.written.tolist() == [TARGET] * BATCH
 
 
 def check_cached_extension_equals_the_full_forward(subject: LanguageSubject) -> None:
@@ -262,7 +262,7 @@ def check_cached_extension_equals_the_full_forward(subject: LanguageSubject) -> 
             wanted = expected[:, at : at + piece]
             np.testing.assert_allclose(logits, wanted, **CLOSE, err_msg=f"the cached extend of {pieces} at {at}")
             at += piece
-        assert state.position.tolist() == [TARGET] * BATCH
+        assert state.written.tolist() == [TARGET] * BATCH
 
 
 def check_every_projection_learns(subject: Subject) -> None:

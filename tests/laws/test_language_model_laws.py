@@ -124,10 +124,10 @@ def test_grouped_heads_equal_full_ones_with_repeated_keys_and_values(kv_heads: i
 @pytest.mark.parametrize("at", [0, 1, 3, 50])
 def test_rotation_known_by_hand(at: int) -> None:
     """In the plane, by `at` radians; of four features, 0 and 2 by `at`, 1 and 3 by at / 10000^(2/4)."""
-    plane = Rotary(2)(jnp.asarray([[[[1.0, 0.0], [0.0, 2.0]]]]), jnp.asarray([at, at]))
+    plane = Rotary(2)(jnp.asarray([[[[1.0, 0.0], [0.0, 2.0]]]]), jnp.asarray([[at, at]]))
     expected = [[np.cos(at), np.sin(at)], [-2 * np.sin(at), 2 * np.cos(at)]]
     np.testing.assert_allclose(plane[0, 0], expected, atol=1e-5)  # an angle of 50 is known to 50 · 6e-8
-    four = Rotary(4)(jnp.asarray([[[[1.0, 1.0, 0.0, 0.0]]]]), jnp.asarray([at]))[0, 0, 0]
+    four = Rotary(4)(jnp.asarray([[[[1.0, 1.0, 0.0, 0.0]]]]), jnp.asarray([[at]]))[0, 0, 0]
     np.testing.assert_allclose(four, [np.cos(at), np.cos(at / 100), np.sin(at), np.sin(at / 100)], atol=1e-5)
 
 

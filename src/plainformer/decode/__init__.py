@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from plainformer.decode.continuation import continuations
     from plainformer.decode.contract import EncoderDecoder, Hypotheses, Hypothesis
     from plainformer.decode.generation import generate
-    from plainformer.decode.greedy import greedy_search
     from plainformer.decode.labeller import Label, Labeller
     from plainformer.decode.lookahead import best_continuations
     from plainformer.decode.reader import Guess, Reader
@@ -40,7 +39,6 @@ __all__ = [
     "best_continuations",
     "continuations",
     "generate",
-    "greedy_search",
     "sample",
     "score_pairs",
     "score_texts",
@@ -65,7 +63,6 @@ __getattr__ = lazily(
         "best_continuations": "lookahead",
         "continuations": "continuation",
         "generate": "generation",
-        "greedy_search": "greedy",
         "sample": "sampling",
         "score_pairs": "score",
         "score_texts": "score",

@@ -66,6 +66,26 @@ def group_by_length(
         start += len(members)
 
 
+def pools(lengths: Sequence[int], tokens: int, limit: int | None) -> Iterator[tuple[list[int], int, int]]:
+    """Group sources, longest first, to be searched side by side: which ones, how many at once, their padded length.
+
+    The padded length is a multiple of 8, and shorter ones share it down to a half, or to nothing from 8 on: every pool is compiled anew, and
+    runs half empty at its end. The number at once is a power of two, and with the padding stays within `tokens`.
+
+    Raises:
+        InputError: `tokens` is below 1.
+    """
+    if tokens < 1:
+        raise InputError(f"batch_tokens is {tokens}", fix="give at least 1")
+    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
+    while order:
+        width = _padded(lengths[order[0]], limit)
+        shortest = width // 2 if width > MULTIPLE else 0
+        count = sum(lengths[index] > shortest for index in order)
+        members, order = order[:count], order[count:]
+        yield members, min(_power_of_two_within(tokens // width), _power_of_two_above(count)), width
+
+
 def pad_rows(rows: Sequence[Sequence[int]], size: int, length: int, filler: int) -> tuple[Ids, Valid]:
     """Ids (size, length) int32 and what of them is real, bool.
 

@@ -1,4 +1,4 @@
-"""Beam search (Wu et al. 2016, section 7; the paper's section 6.1), a whole batch in one compiled loop.
+"""Beam search (Wu et al. 2016, section 7; the paper's section 6.1), many sentences at once in one compiled loop.
 
 The definition, which `reference.py` spells out for one sentence:
 
@@ -13,32 +13,74 @@ The definition, which `reference.py` spells out for one sentence:
   at most its log-probability over the penalty at the bound; ending there never changes the result.
 - Ties: among extensions the lower beam row wins, then the lower token id; among finished ones the earlier.
 
-A beam of one is greedy search (`greedy.py`).
+A beam of one is greedy search.
+
+How it is computed: the rows of a beam are tokens side by side in one sequence, and share the state of the decoder.
+Every step takes one slot of the state, which is a place for each row; a mask lets a row see the places of its own
+ancestors, which its `lineage` names. So nothing is copied when a beam is reordered but the lineage, and what the source
+offers is there once for all rows. A slot is free again when no sentence that lives has anything in it, so that a
+sentence may begin when another ends (`pool.py`); the loop stops when all slots are taken, and goes on with more.
 """
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from plainformer.decode.constraints import Rules, next_logprobs
-from plainformer.decode.contract import EncoderDecoder, Hypotheses
+from plainformer.decode.contract import CachedDecoder, EncoderDecoder, Hypotheses
 from plainformer.decode.settings import GenerationSettings
+from plainformer.nn.cache import Placement
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 
+SLOTS = 16  # at first; then twice as many, and so on
 
-class _Search(eqx.Module):
-    """The state of the loop. A row of a beam with log-probability -inf holds no hypothesis."""
 
-    step: Int[Array, ""]
-    decoder: Any  # the model's state: every leaf (batch * beam, ...)
-    last: Int[Array, "batch beam"]  # the token to consume next
-    tokens: Int[Array, "batch beam length"]
+class Query(eqx.Module):
+    """What is searched with.
+
+    read: tokens that its state holds before the search begins, in the first of the `before` places that are kept for
+        such; all rows see them.
+    weights: one over the length penalty, for every length up to the longest bound.
+    allowed: True on the ids that may be generated, None for all.
+    """
+
+    model: CachedDecoder
+    read: Int[Array, ""]
+    weights: Float[Array, " lengths"]
+    allowed: Bool[Array, " tokens"] | None
+    rules: Rules = eqx.field(static=True)
+    n_best: int = eqx.field(static=True)
+    before: int = eqx.field(static=True, default=0)
+
+
+class Search(eqx.Module):
+    """The state of the loop. A row of a beam with log-probability -inf holds no hypothesis.
+
+    decoder: the model's state; every leaf has the batch as its first axis.
+    bounds: the most tokens of each sentence; 0 where there is none.
+    step: how many tokens a sentence's live hypotheses have.
+    last: the token that each row consumes next.
+    lineage: the row in which a hypothesis, or its ancestor, stood in a slot; -1 in those of other sentences.
+    finished: those that left the beam, `count` of them.
+    """
+
+    decoder: Any
+    bounds: Int[Array, " batch"]
+    step: Int[Array, " batch"]
+    last: Int[Array, "batch beam"]
+    lineage: Int[Array, "batch beam slots"]
+    tokens: Int[Array, "batch beam slots"]
     logprobs: Float[Array, "batch beam"]
-    finished: Hypotheses  # `n` is the beam
-    count: Int[Array, " batch"]  # how many are finished
+    finished: Hypotheses
+    count: Int[Array, " batch"]
+
+    @property
+    def live(self) -> Bool[Array, " batch"]:
+        return jnp.any(self.logprobs > -jnp.inf, axis=1)
 
 
 def beam_search(
@@ -54,7 +96,7 @@ def beam_search(
     pad: int,
     allowed: Bool[Array, " tokens"] | None = None,
 ) -> Hypotheses:
-    """The `n_best` hypotheses of every sentence, best first.
+    """The `n_best` hypotheses of every sentence of one batch, best first.
 
     Compiled for each shape, beam size, `n_best` and constraint; other weights or length penalties do not recompile.
 
@@ -63,102 +105,168 @@ def beam_search(
         source_valid: True on real tokens.
         bounds: the most tokens (end of sentence included) of each sentence, at most `length`; 0 marks a row that
             only fills the batch, which costs no step of its own and gets no hypothesis.
-        length: room for the longest output.
+        length: the most tokens of the longest output.
         allowed: True on the ids that may be generated, None for all; `pad` and `bos` never, `eos` always.
     """
+    query = make_query(model, settings, length=length, bos=bos, eos=eos, pad=pad, allowed=allowed)
+    search = begin(model, source, source_valid, bounds, query.rules, settings.beam_size, min(SLOTS, length))
+    return ranked(run(query, search), settings.n_best)
+
+
+def make_query(
+    model: EncoderDecoder,
+    settings: GenerationSettings,
+    *,
+    length: int,
+    bos: int,
+    eos: int,
+    pad: int,
+    allowed: Bool[Array, " tokens"] | None = None,
+) -> Query:
+    """Arguments as those of `beam_search`."""
     rules = Rules.of(settings, bos=bos, eos=eos, pad=pad)
     weights = jnp.asarray(settings.length_weights(length))
-    return _search(model, source, source_valid, bounds, weights, allowed, rules, settings.beam_size, settings.n_best)
+    return Query(model, jnp.int32(0), weights, allowed, rules, settings.n_best)
 
 
 @eqx.filter_jit
-def _search(
+def begin(
     model: EncoderDecoder,
     source: Ids,
     source_valid: Valid,
     bounds: Int[Array, " batch"],
-    weights: Float[Array, " lengths"],
-    allowed: Bool[Array, " tokens"] | None,
     rules: Rules,
     beam: int,
-    n_best: int,
-) -> Hypotheses:
-    decoder = model.start(model.encode(source, source_valid), source_valid, weights.shape[0] - 1)
-    last = jnp.full(bounds.shape, rules.bos, jnp.int32)
-    return search_from(model.step, decoder, last, bounds, weights, allowed, rules, beam, n_best)
+    slots: int,
+) -> Search:
+    """Sources read, and one empty hypothesis for every sentence that has a bound."""
+    decoder = model.start(model.encode(source, source_valid), source_valid, slots * beam)
+    return first(decoder, jnp.full(bounds.shape, rules.bos, jnp.int32), bounds, rules, beam, slots)
 
 
-Step = Callable[[Int[Array, " rows"], Any], tuple[Float[Array, "rows vocab"], Any]]
-"""One token per row and a decoder's state to the logits of the next one and the state after it."""
-
-
-def search_from(
-    step: Step,
-    decoder: Any,
-    last: Int[Array, " batch"],
-    bounds: Int[Array, " batch"],
-    weights: Float[Array, " lengths"],
-    allowed: Bool[Array, " tokens"] | None,
-    rules: Rules,
-    beam: int,
-    n_best: int,
-) -> Hypotheses:
-    """The search itself, to be compiled by its caller, from any state of a decoder that is to read `last` next.
-
-    Every leaf of `decoder` has the batch as its first axis. `weights` are those of all lengths up to the longest bound.
-    """
-    length = weights.shape[0] - 1
-
-    def lives(search: _Search) -> Bool[Array, ""]:
-        return jnp.any(search.logprobs > -jnp.inf)
-
-    def advance(search: _Search) -> _Search:
-        logits, decoder = step(search.last.reshape(-1), search.decoder)
-        history = search.tokens.reshape(-1, length)
-        logprobs, parents, ids = _best_extensions(search, next_logprobs(logits, history, search.step, rules, allowed))
-        tokens = jnp.take_along_axis(search.tokens, parents[:, :, None], axis=1).at[:, :, search.step].set(ids)
-        after = _Search(
-            step=search.step + 1,
-            decoder=_reorder(search.decoder, decoder, parents),
-            last=ids,
-            tokens=tokens,
-            logprobs=logprobs,
-            finished=search.finished,
-            count=search.count,
-        )
-        return _stop_where_decided(_finish(after, bounds, weights, rules.eos), bounds, weights, n_best)
-
-    finished = jax.lax.while_loop(lives, advance, _first(decoder, last, bounds, beam, length, rules.pad)).finished
-    # Places are in the order of finishing, which a stable sort keeps among equals.
-    order = jnp.argsort(-finished.scores, axis=1, stable=True)[:, :n_best]
-    return jax.tree.map(
-        lambda leaf: jnp.take_along_axis(leaf, order[:, :, None] if leaf.ndim == 3 else order, axis=1), finished
-    )
-
-
-def _first(
-    decoder: Any, last: Int[Array, " batch"], bounds: Int[Array, " batch"], beam: int, length: int, pad: int
-) -> _Search:
-    """One empty hypothesis for every sentence that has a bound."""
+def first(
+    decoder: Any, last: Int[Array, " batch"], bounds: Int[Array, " batch"], rules: Rules, beam: int, slots: int
+) -> Search:
+    """One empty hypothesis for every sentence that has a bound, from any state of a decoder that is to read `last`."""
     batch = bounds.shape[0]
-    first = jnp.broadcast_to(jnp.arange(beam) == 0, (batch, beam)) & (bounds > 0)[:, None]
+    live = jnp.broadcast_to(jnp.arange(beam) == 0, (batch, beam)) & (bounds > 0)[:, None]
     nothing = jnp.full((batch, beam), -jnp.inf, jnp.float32)
-    unwritten = jnp.full((batch, beam, length), pad, jnp.int32)
-    return _Search(
-        step=jnp.int32(0),
-        decoder=jax.tree.map(lambda leaf: jnp.repeat(leaf, beam, axis=0), decoder),
+    unwritten = jnp.full((batch, beam, slots), rules.pad, jnp.int32)
+    none = jnp.zeros(batch, jnp.int32)
+    return Search(
+        decoder=decoder,
+        bounds=bounds,
+        step=none,
         last=jnp.repeat(last[:, None], beam, axis=1),
+        lineage=jnp.full((batch, beam, slots), -1, jnp.int32),
         tokens=unwritten,
-        logprobs=jnp.where(first, 0.0, nothing),
+        logprobs=jnp.where(live, 0.0, nothing),
         finished=Hypotheses(
             unwritten, jnp.zeros((batch, beam), jnp.int32), nothing, nothing, jnp.zeros((batch, beam), bool)
         ),
-        count=jnp.zeros(batch, jnp.int32),
+        count=none,
     )
 
 
+def run(query: Query, search: Search, enough: int = 0) -> Search:
+    """Go on until no more than `enough` sentences live."""
+    while True:
+        search = advance((query, jnp.int32(enough)), search)
+        if int(np.asarray(search.live).sum()) <= enough:
+            return search
+        slots = min(search.tokens.shape[2], query.weights.shape[0] - 1 - search.tokens.shape[2])
+        search = _add_slots(query, search, slots)
+
+
+@partial(eqx.filter_jit, donate="all-except-first")
+def advance(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
+    """Step after step until no more than `how[1]` sentences live, or no slot is free. Takes the memory of `search`."""
+    query, enough = how
+
+    def goes_on(search: Search) -> Bool[Array, ""]:
+        return (search.live.sum() > enough) & ~jnp.all(_taken(search))
+
+    return jax.lax.while_loop(goes_on, partial(_advance, query), search)
+
+
+@eqx.filter_jit
+def _add_slots(query: Query, search: Search, slots: int) -> Search:
+    """The search with so many slots more."""
+    beam = search.last.shape[1]
+
+    def filled(values: Array, filler: int) -> Array:
+        return jnp.pad(values, ((0, 0), (0, 0), (0, slots)), constant_values=filler)
+
+    return eqx.tree_at(
+        lambda s: (s.decoder, s.lineage, s.tokens, s.finished.tokens),
+        search,
+        (
+            query.model.widen(search.decoder, slots * beam),
+            filled(search.lineage, -1),
+            filled(search.tokens, query.rules.pad),
+            filled(search.finished.tokens, query.rules.pad),
+        ),
+    )
+
+
+@eqx.filter_jit
+def ranked(search: Search, n_best: int) -> Hypotheses:
+    """The finished hypotheses, best first. Places are in the order of finishing, which stays among equals."""
+    order = jnp.argsort(-search.finished.scores, axis=1, stable=True)[:, :n_best]
+    return jax.tree.map(
+        lambda leaf: jnp.take_along_axis(leaf, order[:, :, None] if leaf.ndim == 3 else order, axis=1), search.finished
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# One step
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _advance(query: Query, search: Search) -> Search:
+    batch, beam, slots = search.lineage.shape
+    slot = jnp.argmin(_taken(search)).astype(jnp.int32)  # the first that is free
+    lineage = search.lineage.at[:, :, slot].set(jnp.arange(beam)[None, :])
+    at = Placement(query.before + slot * beam, query.read + search.step[:, None], _visible(query, lineage))
+    logits, decoder = query.model.extend(search.last, search.decoder, at)
+    history, step = search.tokens.reshape(-1, slots), jnp.repeat(search.step, beam)
+    logprobs = next_logprobs(logits.reshape(batch * beam, -1), history, step, query.rules, query.allowed)
+    totals, parents, ids = _best_extensions(search, logprobs)
+    here = (jnp.arange(slots)[None, :] == search.step[:, None])[:, None, :]
+    tokens = jnp.where(here, ids[:, :, None], _of_parents(search.tokens, parents))
+    after = Search(
+        decoder=decoder,
+        bounds=search.bounds,
+        step=search.step + 1,
+        last=ids,
+        lineage=_of_parents(lineage, parents),
+        tokens=tokens,
+        logprobs=totals,
+        finished=search.finished,
+        count=search.count,
+    )
+    return _stop_where_decided(_finish(after, query.weights, query.rules.eos), query.weights, query.n_best)
+
+
+def _taken(search: Search) -> Bool[Array, " slots"]:
+    """The slots in which a sentence that lives has something."""
+    return jnp.any((search.lineage >= 0) & search.live[:, None, None], axis=(0, 1))
+
+
+def _visible(query: Query, lineage: Int[Array, "batch beam slots"]) -> Bool[Array, "batch 1 beam places"]:
+    """The places of the state that each row sees: what was read before the search, and those of its ancestors."""
+    batch, beam, slots = lineage.shape
+    ancestors = lineage[:, :, :, None] == jnp.arange(beam)[None, None, None, :]
+    read = jnp.broadcast_to(jnp.arange(query.before) < query.read, (batch, beam, query.before))
+    return jnp.concatenate([read, ancestors.reshape(batch, beam, slots * beam)], axis=2)[:, None]
+
+
+def _of_parents(values: Int[Array, "batch beam slots"], parents: Int[Array, "batch beam"]) -> Array:
+    return jnp.take_along_axis(values, parents[:, :, None], axis=1)
+
+
 def _best_extensions(
-    search: _Search, logprobs: Float[Array, "rows vocab"]
+    search: Search, logprobs: Float[Array, "rows vocab"]
 ) -> tuple[Float[Array, "batch beam"], Int[Array, "batch beam"], Int[Array, "batch beam"]]:
     """The best extensions, best first: their log-probabilities (-inf past the beam's width), parent rows and tokens."""
     batch, beam = search.logprobs.shape
@@ -170,52 +278,37 @@ def _best_extensions(
     return jnp.where(kept, best, -jnp.inf), index // vocab, index % vocab
 
 
-def _reorder(before: Any, after: Any, parents: Int[Array, "batch beam"]) -> Any:
-    """The decoder's state after a step, its rows those of the surviving hypotheses' parents.
-
-    A leaf that the step handed through untouched (keys and values of the memory) is the same for all hypotheses of a
-    sentence, and need not be copied. Nor need anything where a beam has one row.
-    """
-    batch, beam = parents.shape
-    if beam == 1:
-        return after
-    rows = (jnp.arange(batch)[:, None] * beam + parents).reshape(-1)
-    return jax.tree.map(lambda old, new: new if new is old else new[rows], before, after)
-
-
-def _finish(search: _Search, bounds: Int[Array, " batch"], weights: Float[Array, " lengths"], eos: int) -> _Search:
+def _finish(search: Search, weights: Float[Array, " lengths"], eos: int) -> Search:
     """Move hypotheses that ended, or that reached their sentence's bound, from the beam to the finished ones."""
     batch, beam = search.logprobs.shape
     ended = search.last == eos
-    leaves = (search.logprobs > -jnp.inf) & (ended | (search.step >= bounds)[:, None])
+    leaves = (search.logprobs > -jnp.inf) & (ended | (search.step >= search.bounds)[:, None])
     # The places after those taken, in the order of the beam; a row that stays gets a place that does not exist.
     places = search.count[:, None] + jnp.cumsum(leaves, axis=1, dtype=jnp.int32) - 1
     places = jnp.where(leaves, places, beam)
     at = (jnp.broadcast_to(jnp.arange(batch)[:, None], places.shape), places)
-    scores = search.logprobs * weights[search.step]
-    lengths = jnp.broadcast_to(search.step, places.shape)
+    scores = search.logprobs * weights[search.step][:, None]
+    lengths = jnp.broadcast_to(search.step[:, None], places.shape)
     arrivals = Hypotheses(search.tokens, lengths, search.logprobs, scores, ended)
     finished = jax.tree.map(lambda old, new: old.at[at].set(new, mode="drop"), search.finished, arrivals)
-    return _Search(
-        step=search.step,
-        decoder=search.decoder,
-        last=search.last,
-        tokens=search.tokens,
-        logprobs=jnp.where(leaves, -jnp.inf, search.logprobs),
-        finished=finished,
-        count=search.count + leaves.sum(axis=1, dtype=jnp.int32),
+    return eqx.tree_at(
+        lambda s: (s.logprobs, s.finished, s.count),
+        search,
+        (
+            jnp.where(leaves, -jnp.inf, search.logprobs),
+            finished,
+            search.count + leaves.sum(axis=1, dtype=jnp.int32),
+        ),
     )
 
 
-def _stop_where_decided(
-    search: _Search, bounds: Int[Array, " batch"], weights: Float[Array, " lengths"], n_best: int
-) -> _Search:
+def _stop_where_decided(search: Search, weights: Float[Array, " lengths"], n_best: int) -> Search:
     """Empty the beam of every sentence whose live hypotheses cannot displace one of its `n_best` finished ones.
 
     The whole beam or nothing: without a hopeless row the others' extensions would meet less competition.
     """
     needed = jax.lax.top_k(search.finished.scores, n_best)[0][:, -1]
-    reachable = search.logprobs * weights[bounds][:, None]
+    reachable = search.logprobs * weights[search.bounds][:, None]
     # A tie does not displace: the earlier of two equal scores comes first.
     can_win = jnp.any(reachable > needed[:, None], axis=1, keepdims=True)
     return eqx.tree_at(

@@ -41,14 +41,15 @@ def vocabulary_mask(
     return mask.at[jnp.array(forbidden, jnp.int32)].set(False).at[eos].set(True)
 
 
-def generated_tokens(history: Int[Array, "rows length"], step: Int[Array, ""], vocab: int) -> Bool[Array, "rows vocab"]:
+def generated_tokens(
+    history: Int[Array, "rows length"], step: Int[Array, " rows"], vocab: int
+) -> Bool[Array, "rows vocab"]:
     """True on the tokens among the first `step` of each row."""
-    written = jnp.arange(history.shape[1]) < step
-    return _mark(history, jnp.broadcast_to(written, history.shape), vocab)
+    return _mark(history, jnp.arange(history.shape[1])[None, :] < step[:, None], vocab)
 
 
 def repeated_ngrams(
-    history: Int[Array, "rows length"], step: Int[Array, ""], n: int, vocab: int
+    history: Int[Array, "rows length"], step: Int[Array, " rows"], n: int, vocab: int
 ) -> Bool[Array, "rows vocab"]:
     """True on the tokens that, coming next, would complete an n-gram already among the first `step` of their row.
 
@@ -59,9 +60,10 @@ def repeated_ngrams(
     if n > length:
         return jnp.zeros((history.shape[0], vocab), bool)
     windows = length - n + 1
-    # Before n - 1 tokens are written the slice is clamped and means nothing; no window is complete then either.
-    suffix = jax.lax.dynamic_slice_in_dim(history, step - (n - 1), n - 1, axis=1)
-    repeats = jnp.broadcast_to(jnp.arange(windows) + n <= step, (history.shape[0], windows))
+    # Before n - 1 tokens are written the suffix means nothing; no window is complete then either.
+    places = jnp.maximum(step[:, None] - (n - 1) + jnp.arange(n - 1)[None, :], 0)
+    suffix = jnp.take_along_axis(history, places, axis=1)
+    repeats = jnp.arange(windows)[None, :] + n <= step[:, None]
     for offset in range(n - 1):
         repeats &= history[:, offset : offset + windows] == suffix[:, offset][:, None]
     return _mark(history[:, n - 1 :], repeats, vocab)
@@ -80,7 +82,7 @@ def penalise_repetition(
 def next_logprobs(
     logits: Float[Array, "rows vocab"],
     history: Int[Array, "rows length"],
-    step: Int[Array, ""],
+    step: Int[Array, " rows"],
     rules: Rules,
     allowed: Bool[Array, " tokens"] | None = None,
 ) -> Float[Array, "rows vocab"]:

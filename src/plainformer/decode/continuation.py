@@ -46,7 +46,7 @@ class _Pages(eqx.Module):
 
     @property
     def at(self) -> Int[Array, ""]:
-        return self.start + self.state.position[0]
+        return self.start + self.state.written[0]
 
 
 def continuations(
@@ -150,9 +150,10 @@ def _write(
 
     def step(pages: _Pages) -> _Pages:
         texts, place = pages.texts, pages.at + 1
-        logits, state = model.step(texts[:, pages.at], pages.state)
+        logits, state = model.extend(texts[:, pages.at][:, None], pages.state)
+        logits = logits[:, 0]
         if settings.repetition_penalty != 1.0:
-            seen = generated_tokens(texts, place, logits.shape[-1])
+            seen = generated_tokens(texts, jnp.broadcast_to(place, texts.shape[:1]), logits.shape[-1])
             logits = penalise_repetition(logits, seen, settings.repetition_penalty)
         logits = jnp.where(jnp.broadcast_to(banned, logits.shape), -jnp.inf, logits)
         # The token at a place of a text is drawn with the key of that place, wherever the window stands.

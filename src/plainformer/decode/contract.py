@@ -1,5 +1,6 @@
 """What decoding asks of a model, and what it gives back."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -7,11 +8,28 @@ import equinox as eqx
 import numpy as np
 
 from plainformer.models.config import TransformerConfig
-from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Valid
+from plainformer.nn.cache import Placement
+from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Valid
 
 
 @runtime_checkable
-class EncoderDecoder(Protocol):
+class CachedDecoder(Protocol):
+    """A model that goes on with sequences from a state, a PyTree of arrays with the batch as first axis."""
+
+    def extend(self, ids: Ids, state: Any, at: Placement | None = None, /) -> tuple[Logits, Any]:
+        """Consume more tokens of each sentence: float32 logits after each of them, and the state after the last.
+
+        They follow each other, unless `at` says where each goes.
+        """
+        ...
+
+    def widen(self, state: Any, places: int, /) -> Any:
+        """The state with room for `places` tokens more."""
+        ...
+
+
+@runtime_checkable
+class EncoderDecoder(CachedDecoder, Protocol):
     """A model that reads a source once and predicts the target one token at a time. `models.Transformer` is one."""
 
     @property
@@ -21,12 +39,11 @@ class EncoderDecoder(Protocol):
         """Source ids (batch, source) to memory (batch, source, d_model)."""
         ...
 
-    def start(self, memory: Hidden, source_valid: Valid, max_len: int, /) -> Any:
-        """A PyTree of arrays, each with the batch as its first axis: the state before the first target token."""
-        ...
+    def start(self, memory: Hidden, source_valid: Valid, places: int, /) -> Any:
+        """A PyTree of arrays, each with the batch as its first axis: the state before the first target token.
 
-    def step(self, ids: Int[Array, " batch"], state: Any, /) -> tuple[Float[Array, "batch vocab"], Any]:
-        """Consume one token per row: float32 logits of the next one, and the state after it."""
+        It has room for `places` tokens.
+        """
         ...
 
     def __call__(
@@ -72,8 +89,8 @@ class Hypotheses(eqx.Module):
     scores: Float[Array, "batch n"]
     ended: Bool[Array, "batch n"]
 
-    def unbatch(self) -> list[list[Hypothesis]]:
-        """As Python values, empty places left out: one list a sentence."""
+    def unbatch(self, rows: Sequence[int] | None = None) -> list[list[Hypothesis]]:
+        """As Python values, empty places left out: one list for each sentence, or each of `rows`."""
         tokens, lengths, ended = np.asarray(self.tokens), np.asarray(self.lengths), np.asarray(self.ended)
         logprobs, scores = np.asarray(self.logprobs), np.asarray(self.scores)
         return [
@@ -87,5 +104,5 @@ class Hypotheses(eqx.Module):
                 for n in range(tokens.shape[1])
                 if np.isfinite(scores[row, n])
             ]
-            for row in range(tokens.shape[0])
+            for row in (range(tokens.shape[0]) if rows is None else rows)
         ]

@@ -7,15 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.batch import check_vocabulary
-from plainformer.decode.beam import search_from
+from plainformer.decode.beam import SLOTS, Query, Search, first, ranked, run
 from plainformer.decode.constraints import Rules
 from plainformer.decode.continuation import read, round_up
 from plainformer.decode.contract import Hypothesis
 from plainformer.decode.settings import GenerationSettings
 from plainformer.errors import InputError, WorkError
-from plainformer.models.language_model import LanguageModel
-
-_search = eqx.filter_jit(search_from)
+from plainformer.models.language_model import LanguageModel, LanguageModelState
+from plainformer.shapes import Array, Int
 
 
 def best_continuations(
@@ -49,21 +48,39 @@ def best_continuations(
             fix="give fewer max_tokens or a shorter prompt, or sample",
         )
     nothing = config.rows(config.vocab)  # an id that never comes
-    state = read(model, np.array([prompt[:-1]], np.int32).reshape(1, -1), min(round_up(needed), config.context))
+    rules = Rules.of(settings, bos=nothing, eos=nothing if eos is None else eos, pad=nothing)
     allowed = np.ones(config.vocab, bool)
     allowed[list(forbidden)] = False
-    found = _search(
-        model.step,
-        state,
-        jnp.array([prompt[-1]], jnp.int32),
-        jnp.array([max_tokens], jnp.int32),
-        jnp.asarray(settings.length_weights(max_tokens)),
-        jnp.asarray(allowed),
-        Rules.of(settings, bos=nothing, eos=nothing if eos is None else eos, pad=nothing),
+    known = np.array([prompt[:-1]], np.int32).reshape(1, -1)
+    room = round_up(known.shape[1])
+    search = _begin(
+        model,
+        read(model, known, room),
+        jnp.int32(prompt[-1]),
+        jnp.int32(max_tokens),
+        rules,
         settings.beam_size,
-        settings.n_best,
+        min(SLOTS, max_tokens),
     )
+    weights = jnp.asarray(settings.length_weights(max_tokens))
+    query = Query(model, jnp.int32(known.shape[1]), weights, jnp.asarray(allowed), rules, settings.n_best, before=room)
+    found = ranked(run(query, search), settings.n_best)
     (hypotheses,) = found.unbatch()
     if not hypotheses:
         raise WorkError("the model's log-probabilities are not finite", fix="check that its weights are finite")
     return hypotheses
+
+
+@eqx.filter_jit
+def _begin(
+    model: LanguageModel,
+    state: LanguageModelState,
+    last: Int[Array, ""],
+    max_tokens: Int[Array, ""],
+    rules: Rules,
+    beam: int,
+    slots: int,
+) -> Search:
+    """The search for one prompt, of which all but the `last` token is read."""
+    state = model.widen(state, slots * beam)
+    return first(state, last[None], max_tokens[None], rules, beam, slots)

@@ -66,7 +66,7 @@ class TextEncoder(eqx.Module):
         """Token embeddings, plus positions where they are added, with dropout on the sum."""
         x = self.embedding(ids)
         if self.position is not None:
-            x = x + self.position(jnp.arange(ids.shape[1])).astype(x.dtype)[None]
+            x = x + self.position(jnp.arange(ids.shape[1])[None, :]).astype(x.dtype)
         return self.dropout(x, key)
 
 

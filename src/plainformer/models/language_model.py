@@ -12,11 +12,11 @@ import jax.numpy as jnp
 from plainformer.models.config import LanguageModelConfig
 from plainformer.models.parts import make_added_position, make_final_norm, make_stack
 from plainformer.nn.block import EncoderLayer, split_keys
-from plainformer.nn.cache import KeysValues, empty_cache
+from plainformer.nn.cache import KeysValues, Placement, empty_cache, in_order, places_of, widen
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, logits_of
 from plainformer.nn.linear import Linear
-from plainformer.nn.mask import cache_mask, causal_mask
+from plainformer.nn.mask import causal_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Position
 from plainformer.nn.trace import NO_TRACE, Trace
@@ -26,16 +26,16 @@ from plainformer.shapes import Array, Float, Hidden, Ids, Int, Logits, PRNGKeyAr
 class LanguageModelState(eqx.Module):
     """What generation carries from one token to the next. Every leaf has the batch as its first axis.
 
-    position: tokens read so far, the same number in every row.
-    caches: keys and values of each layer, with room for all that will be read.
+    written: places of the caches that are taken, the same number in every row.
+    caches: keys and values of each layer, one place for each token.
     """
 
-    position: Int[Array, " batch"]
+    written: Int[Array, " batch"]
     caches: tuple[KeysValues, ...]
 
 
 class LanguageModel(eqx.Module):
-    """A causal decoder. `extend` is its forward with a cache, for a whole prompt; `step` that for one more token.
+    """A causal decoder. `extend` is its forward with a cache, for a whole prompt or one more token.
 
     `position` None: the layers turn queries and keys instead (rotary). `output` None: the embedding's table is the
     output projection.
@@ -63,7 +63,7 @@ class LanguageModel(eqx.Module):
     def decode(self, ids: Ids, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Hidden:
         """Ids (batch, seq) to hidden states (batch, seq, d_model); position t sees ids 0 … t. With a `key`, dropout."""
         embedding_key, *layer_keys = split_keys(key, 1 + len(self.layers))
-        x = self._embed(ids, jnp.int32(0), embedding_key)
+        x = self._embed(ids, jnp.arange(ids.shape[1])[None, :], embedding_key)
         mask = causal_mask(ids.shape[1])
         for index, (layer, layer_key) in enumerate(zip(self.layers, layer_keys, strict=True)):
             with jax.named_scope(f"layer_{index}"):
@@ -80,38 +80,37 @@ class LanguageModel(eqx.Module):
 
     # --- with a cache --------------------------------------------------------------------------------------------
 
-    def start(self, batch: int, max_len: int) -> LanguageModelState:
-        """The state before the first token, with room for `max_len` of them."""
+    def start(self, batch: int, places: int) -> LanguageModelState:
+        """The state before the first token, with room for `places` of them."""
         config, dtype = self.config, self.embedding.table.dtype
         heads = config.kv_heads or config.heads
         return LanguageModelState(
-            position=jnp.zeros(batch, jnp.int32),
+            written=jnp.zeros(batch, jnp.int32),
             caches=tuple(
-                empty_cache(batch, heads, max_len, config.key_width, config.value_width, dtype) for _ in self.layers
+                empty_cache(batch, heads, places, config.key_width, config.value_width, dtype) for _ in self.layers
             ),
         )
 
-    def extend(self, ids: Ids, state: LanguageModelState) -> tuple[Logits, LanguageModelState]:
+    def extend(
+        self, ids: Ids, state: LanguageModelState, at: Placement | None = None
+    ) -> tuple[Logits, LanguageModelState]:
         """Read more tokens: the logits (batch, seq, vocab) after each of them, and the state after the last.
 
-        No more tokens in all than `start` made room for; with learned positions, than the context has.
+        No more tokens in all than there is room for; with learned positions, than the context has.
+        Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
         """
-        position = state.position[0]
-        x = self._embed(ids, position, None)
+        at = in_order(state.written[0], ids.shape[1], places_of(state.caches)) if at is None else at
+        x = self._embed(ids, at.positions, None)
         caches: list[KeysValues] = []
         for layer, cache in zip(self.layers, state.caches, strict=True):
-            mask = cache_mask(position, cache.keys.shape[2], ids.shape[1])
-            x, cache = layer.extend(x, cache, position, mask)
+            x, cache = layer.extend(x, cache, at)
             caches.append(cache)
         x = x if self.norm is None else self.norm(x)
-        return self.project(x), LanguageModelState(state.position + ids.shape[1], tuple(caches))
+        return self.project(x), LanguageModelState(state.written + ids.shape[1], tuple(caches))
 
-    def step(
-        self, ids: Int[Array, " batch"], state: LanguageModelState
-    ) -> tuple[Float[Array, "batch vocab"], LanguageModelState]:
-        """Read one token per row: the logits (batch, vocab) of the next one, and the state after it."""
-        logits, state = self.extend(ids[:, None], state)
-        return logits[:, 0], state
+    def widen(self, state: LanguageModelState, places: int) -> LanguageModelState:
+        """The state with room for `places` tokens more."""
+        return LanguageModelState(state.written, tuple(widen(cache, places) for cache in state.caches))
 
     # --- embeddings ----------------------------------------------------------------------------------------------
 
@@ -120,9 +119,9 @@ class LanguageModel(eqx.Module):
         """The output projection, which may be the embedding's table."""
         return self.embedding.table.T if self.output is None else self.output.weight
 
-    def _embed(self, ids: Ids, start: Int[Array, ""], key: PRNGKeyArray | None) -> Hidden:
+    def _embed(self, ids: Ids, positions: Int[Array, "#batch #seq"], key: PRNGKeyArray | None) -> Hidden:
         """Token embeddings, plus positions where they are added, with dropout on the sum."""
         x = self.embedding(ids)
         if self.position is not None:
-            x = x + self.position(start + jnp.arange(ids.shape[1])).astype(x.dtype)[None]
+            x = x + self.position(positions).astype(x.dtype)
         return self.dropout(x, key)

@@ -17,11 +17,11 @@ from plainformer.models.parts import (
     make_residual,
 )
 from plainformer.nn.block import DecoderLayer, EncoderLayer, split_keys
-from plainformer.nn.cache import KeysValues, empty_cache
+from plainformer.nn.cache import KeysValues, Placement, empty_cache, in_order, places_of, widen
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, logits_of
 from plainformer.nn.linear import Linear
-from plainformer.nn.mask import cache_mask, causal_mask, padding_mask
+from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Learned, Position, Sinusoidal
 from plainformer.nn.trace import NO_TRACE, Trace
@@ -102,20 +102,20 @@ class Decoder(eqx.Module):
 class DecoderState(eqx.Module):
     """What decoding carries from one token to the next. Every leaf has the batch as its first axis.
 
-    position: tokens consumed so far, the same number in every row, since all rows step together.
-    caches: self-attention's keys and values of each layer, `max_len` positions long.
+    written: places of the caches that are taken, the same number in every row, since all rows step together.
+    caches: self-attention's keys and values of each layer, one place for each token.
     memory: cross-attention's keys and values of each layer, computed once.
     memory_valid: True on the source's real tokens.
     """
 
-    position: Int[Array, " batch"]
+    written: Int[Array, " batch"]
     caches: tuple[KeysValues, ...]
     memory: tuple[KeysValues, ...]
     memory_valid: Valid
 
 
 class Transformer(eqx.Module):
-    """The encoder-decoder. `encode` and `decode` are its two verbs; `step` is `decode` for one more token.
+    """The encoder-decoder. `encode` and `decode` are its two verbs; `extend` is `decode` with a cache.
 
     Where a table is tied (section 3.4), the field that would repeat it is None: `target_embedding` None means the
     source's is used, `output` None means that the target embedding's table is the output projection.
@@ -192,36 +192,44 @@ class Transformer(eqx.Module):
         memory = self.encode(source, source_valid, key=encoder_key, trace=trace)
         return self.project(self.decode(target, memory, source_valid, key=decoder_key, trace=trace))
 
-    # --- one token at a time -------------------------------------------------------------------------------------
+    # --- with a cache --------------------------------------------------------------------------------------------
 
     def start(
-        self, memory: Float[Array, "batch source d_model"], source_valid: Bool[Array, "batch source"], max_len: int
+        self, memory: Float[Array, "batch source d_model"], source_valid: Bool[Array, "batch source"], places: int
     ) -> DecoderState:
-        """The state before the first target token, with room for `max_len` of them."""
+        """The state before the first target token, with room for `places` of them."""
         config, batch = self.config, memory.shape[0]
         return DecoderState(
-            position=jnp.zeros(batch, jnp.int32),
+            written=jnp.zeros(batch, jnp.int32),
             caches=tuple(
-                empty_cache(batch, config.heads, max_len, config.key_width, config.value_width, memory.dtype)
+                empty_cache(batch, config.heads, places, config.key_width, config.value_width, memory.dtype)
                 for _ in self.decoder.layers
             ),
             memory=tuple(layer.cross_attention.keys_values(memory) for layer in self.decoder.layers),
             memory_valid=source_valid,
         )
 
-    def step(self, ids: Int[Array, " batch"], state: DecoderState) -> tuple[Float[Array, "batch vocab"], DecoderState]:
-        """Consume one target token per row: the logits (batch, vocab) of the next one, and the state after it."""
-        position = state.position[0]
-        x = self._embed(self._target_embedding, ids[:, None], None, start=position)
-        mask = cache_mask(position, state.caches[0].keys.shape[2])
+    def extend(
+        self, ids: Int[Array, "batch target"], state: DecoderState, at: Placement | None = None
+    ) -> tuple[Logits, DecoderState]:
+        """Consume more target tokens: the logits (batch, target, vocab) after each, and the state after the last.
+
+        Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
+        """
+        at = in_order(state.written[0], ids.shape[1], places_of(state.caches)) if at is None else at
+        x = self._embed(self._target_embedding, ids, None, at.positions)
         memory_mask = padding_mask(state.memory_valid)
         caches: list[KeysValues] = []
         for layer, cache, memory in zip(self.decoder.layers, state.caches, state.memory, strict=True):
-            x, cache = layer.step(x, cache, position, mask, memory, memory_mask)
+            x, cache = layer.extend(x, cache, at, memory, memory_mask)
             caches.append(cache)
         x = x if self.decoder.norm is None else self.decoder.norm(x)
-        after = DecoderState(state.position + 1, tuple(caches), state.memory, state.memory_valid)
-        return self.project(x[:, 0]), after
+        after = DecoderState(state.written + ids.shape[1], tuple(caches), state.memory, state.memory_valid)
+        return self.project(x), after
+
+    def widen(self, state: DecoderState, places: int) -> DecoderState:
+        """The state with room for `places` tokens more."""
+        return eqx.tree_at(lambda s: s.caches, state, tuple(widen(cache, places) for cache in state.caches))
 
     # --- embeddings ----------------------------------------------------------------------------------------------
 
@@ -235,9 +243,13 @@ class Transformer(eqx.Module):
         return self.source_embedding if self.target_embedding is None else self.target_embedding
 
     def _embed(
-        self, embedding: Embedding, ids: Ids, key: PRNGKeyArray | None, start: Int[Array, ""] | int = 0
+        self,
+        embedding: Embedding,
+        ids: Ids,
+        key: PRNGKeyArray | None,
+        positions: Int[Array, "#batch #seq"] | None = None,
     ) -> Hidden:
-        """Token embeddings plus positions, with dropout on the sum (section 5.4)."""
+        """Token embeddings plus positions, from 0 on by default, with dropout on the sum (section 5.4)."""
         x = embedding(ids)
-        positions = self.position(start + jnp.arange(ids.shape[1])).astype(x.dtype)
-        return self.dropout(x + positions[None], key)
+        at = self.position(jnp.arange(ids.shape[1])[None, :] if positions is None else positions)
+        return self.dropout(x + at.astype(x.dtype), key)

@@ -69,21 +69,21 @@ class MultiHeadAttention(eqx.Module):
         self.output = Linear(heads * d_v, d_model, bias=bias, key=o)
 
     def keys_values(
-        self, memory: Float[Array, "batch key d_model"], positions: Int[Array, " key"] | None = None
+        self, memory: Float[Array, "batch key d_model"], positions: Int[Array, "#batch #key"] | None = None
     ) -> KeysValues:
         """What `memory` offers to be looked at; decoding computes this once and keeps it.
 
         `positions` are those of `memory`; only rotation asks for them, and counts from 0 without.
         """
         keys = self._turn(self._split(self.key(memory), self.kv_heads), positions)
-        return KeysValues(keys, self._split(self.value(memory), self.kv_heads))
+        return KeysValues(keys.swapaxes(-1, -2), self._split(self.value(memory), self.kv_heads))
 
     def attend(
         self,
         x: Hidden,
         seen: KeysValues,
         mask: Mask | None,
-        positions: Int[Array, " seq"] | None = None,
+        positions: Int[Array, "#batch #seq"] | None = None,
         *,
         trace: Trace = NO_TRACE,
     ) -> Hidden:
@@ -91,11 +91,12 @@ class MultiHeadAttention(eqx.Module):
         query = self._turn(self._split(self.query(x), self.heads), positions)
         if self.kv_heads < self.heads:
             seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
+        keys = seen.keys.swapaxes(-1, -2)
         if trace.on:
-            heads, weights = attention(query, *seen, mask)
+            heads, weights = attention(query, keys, seen.values, mask)
             trace.record("weights", weights)
         else:
-            heads = fast_attention(query, *seen, mask)
+            heads = fast_attention(query, keys, seen.values, mask)
         batch, _, length, _ = heads.shape
         return self.output(heads.swapaxes(1, 2).reshape(batch, length, -1))
 
@@ -110,8 +111,8 @@ class MultiHeadAttention(eqx.Module):
         return x.reshape(batch, seq, heads, -1).swapaxes(1, 2)
 
     def _turn(
-        self, x: Float[Array, "batch heads seq d_k"], positions: Int[Array, " seq"] | None
+        self, x: Float[Array, "batch heads seq d_k"], positions: Int[Array, "#batch #seq"] | None
     ) -> Float[Array, "batch heads seq d_k"]:
         if self.rotary is None:
             return x
-        return self.rotary(x, jnp.arange(x.shape[2]) if positions is None else positions)
+        return self.rotary(x, jnp.arange(x.shape[2])[None, :] if positions is None else positions)

@@ -2,14 +2,13 @@
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 
 from plainformer.nn.attention import MultiHeadAttention
-from plainformer.nn.cache import KeysValues, write
+from plainformer.nn.cache import KeysValues, Placement, write
 from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
 from plainformer.nn.residual import Residual
 from plainformer.nn.trace import NO_TRACE, Trace
-from plainformer.shapes import Array, Float, Hidden, Int, Mask, MemoryMask, PRNGKeyArray
+from plainformer.shapes import Array, Float, Hidden, Mask, MemoryMask, PRNGKeyArray
 
 
 def split_keys(key: PRNGKeyArray | None, count: int) -> list[PRNGKeyArray | None]:
@@ -37,14 +36,13 @@ class EncoderLayer(eqx.Module):
         trace.record("output", x)
         return x
 
-    def extend(self, x: Hidden, cache: KeysValues, position: Int[Array, ""], mask: Mask) -> tuple[Hidden, KeysValues]:
-        """The layer for new positions, the first of them `position`: they look at `cache`, extended by themselves."""
-        positions = position + jnp.arange(x.shape[1])
+    def extend(self, x: Hidden, cache: KeysValues, at: Placement) -> tuple[Hidden, KeysValues]:
+        """The layer for new tokens, which are written to `cache` and look at it."""
 
         def look_back(x: Hidden) -> Hidden:
             nonlocal cache
-            cache = write(cache, self.self_attention.keys_values(x, positions), position)
-            return self.self_attention.attend(x, cache, mask, positions)
+            cache = write(cache, self.self_attention.keys_values(x, at.positions), at.place)
+            return self.self_attention.attend(x, cache, at.mask, at.positions)
 
         x = self.residuals[0](x, look_back, None)
         return self.residuals[1](x, self.feed_forward, None), cache
@@ -76,21 +74,15 @@ class DecoderLayer(eqx.Module):
         trace.record("output", x)
         return x
 
-    def step(
-        self,
-        x: Float[Array, "batch 1 d_model"],
-        cache: KeysValues,
-        position: Int[Array, ""],
-        mask: Mask,
-        memory: KeysValues,
-        memory_mask: MemoryMask,
-    ) -> tuple[Float[Array, "batch 1 d_model"], KeysValues]:
-        """The same layer for one new position: what it looks at comes from `cache`, which it extends."""
+    def extend(
+        self, x: Hidden, cache: KeysValues, at: Placement, memory: KeysValues, memory_mask: MemoryMask
+    ) -> tuple[Hidden, KeysValues]:
+        """The layer for new tokens, which are written to `cache` and look at it."""
 
         def look_back(x: Hidden) -> Hidden:
             nonlocal cache
-            cache = write(cache, self.self_attention.keys_values(x), position)
-            return self.self_attention.attend(x, cache, mask)
+            cache = write(cache, self.self_attention.keys_values(x), at.place)
+            return self.self_attention.attend(x, cache, at.mask)
 
         x = self.residuals[0](x, look_back, None)
         x = self.residuals[1](x, lambda x: self.cross_attention.attend(x, memory, memory_mask), None)

@@ -5,25 +5,60 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.shapes import Array, Float, Int
+from plainformer.nn.mask import cache_mask
+from plainformer.shapes import Array, Float, Int, Mask
 
 
 class KeysValues(NamedTuple):
-    """What attention looks at: one key and one value per head and position."""
+    """What attention looks at: one key and one value per head and token.
 
-    keys: Float[Array, "batch heads key d_k"]
+    Keys are kept as Kᵀ, the way Q Kᵀ reads them: for the few queries of a step, a product with keys side by side takes
+    three times as long.
+    """
+
+    keys: Float[Array, "batch heads d_k key"]
     values: Float[Array, "batch heads key d_v"]
 
 
-def empty_cache(batch: int, heads: int, max_len: int, d_k: int, d_v: int, dtype: jnp.dtype) -> KeysValues:
-    """Room for `max_len` positions; what is not yet written is hidden by `cache_mask`."""
-    return KeysValues(jnp.zeros((batch, heads, max_len, d_k), dtype), jnp.zeros((batch, heads, max_len, d_v), dtype))
+class Placement(NamedTuple):
+    """Where new tokens go.
+
+    place: the first of the places of the cache that they are written to, the same in every row.
+    positions: where they stand in their sequences.
+    mask: which places of the cache they may look at, their own among them.
+    """
+
+    place: Int[Array, ""]
+    positions: Int[Array, "#batch #seq"]
+    mask: Mask
 
 
-def write(cache: KeysValues, new: KeysValues, position: Int[Array, ""]) -> KeysValues:
-    """The cache with `new` (one position or more) written from `position` on, for all rows at once."""
-    at = (0, 0, position, 0)
+def in_order(written: Int[Array, ""], seq: int, places: int) -> Placement:
+    """`seq` tokens that follow the `written` ones, each seeing all before it."""
+    return Placement(written, (written + jnp.arange(seq))[None, :], cache_mask(written, places, seq))
+
+
+def places_of(caches: tuple[KeysValues, ...]) -> int:
+    """How many tokens there is room for."""
+    return max((cache.values.shape[2] for cache in caches), default=0)
+
+
+def empty_cache(batch: int, heads: int, places: int, d_k: int, d_v: int, dtype: jnp.dtype) -> KeysValues:
+    """Room for `places` tokens; what is not yet written is hidden by a mask."""
+    return KeysValues(jnp.zeros((batch, heads, d_k, places), dtype), jnp.zeros((batch, heads, places, d_v), dtype))
+
+
+def write(cache: KeysValues, new: KeysValues, place: Int[Array, ""]) -> KeysValues:
+    """The cache with `new` (one token or more) written from `place` on, for all rows at once."""
     return KeysValues(
-        jax.lax.dynamic_update_slice(cache.keys, new.keys, at),
-        jax.lax.dynamic_update_slice(cache.values, new.values, at),
+        jax.lax.dynamic_update_slice(cache.keys, new.keys, (0, 0, 0, place)),
+        jax.lax.dynamic_update_slice(cache.values, new.values, (0, 0, place, 0)),
+    )
+
+
+def widen(cache: KeysValues, places: int) -> KeysValues:
+    """The cache with room for `places` tokens more."""
+    return KeysValues(
+        jnp.pad(cache.keys, ((0, 0), (0, 0), (0, 0), (0, places))),
+        jnp.pad(cache.values, ((0, 0), (0, 0), (0, places), (0, 0))),
     )

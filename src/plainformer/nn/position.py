@@ -23,15 +23,17 @@ class Sinusoidal(eqx.Module):
     d_model: int = eqx.field(static=True)
     order: SinusoidalOrder = eqx.field(static=True, default="interleaved")
 
-    def __call__(self, positions: Int[Array, " seq"]) -> Float[Array, "seq d_model"]:
+    def __call__(self, positions: Int[Array, "*axes"]) -> Float[Array, "*axes d_model"]:
         pairs = -(-self.d_model // 2)  # an odd width ends with a sine
         exponents = 2.0 * jnp.arange(pairs, dtype=jnp.float32) / self.d_model
         # 10000^(-2i/d) as an exponential.
-        angles = positions.astype(jnp.float32)[:, None] * jnp.exp(-math.log(10000.0) * exponents)[None, :]
+        angles = positions.astype(jnp.float32).reshape(-1, 1) * jnp.exp(-math.log(10000.0) * exponents)[None, :]
         sine, cosine = jnp.sin(angles), jnp.cos(angles)
         if self.order == "half":
-            return jnp.concatenate([sine, cosine], axis=-1)[:, : self.d_model]
-        return jnp.stack([sine, cosine], axis=-1).reshape(len(positions), -1)[:, : self.d_model]
+            encoding = jnp.concatenate([sine, cosine], axis=-1)
+        else:
+            encoding = jnp.stack([sine, cosine], axis=-1).reshape(len(angles), -1)
+        return encoding[:, : self.d_model].reshape(*positions.shape, self.d_model)
 
 
 class Learned(eqx.Module):
@@ -42,10 +44,10 @@ class Learned(eqx.Module):
     def __init__(self, max_len: int, d_model: int, *, key: PRNGKeyArray) -> None:
         self.table = 0.02 * jax.random.normal(key, (max_len, d_model))
 
-    def __call__(self, positions: Int[Array, " seq"]) -> Float[Array, "seq d_model"]:
+    def __call__(self, positions: Int[Array, "*axes seq"]) -> Float[Array, "*axes seq d_model"]:
         """Raises InputError for a sequence that is longer than the table."""
-        if len(positions) > len(self.table):
-            raise InputError(f"a sequence of {len(positions)} tokens, and {len(self.table)} learned positions")
+        if positions.shape[-1] > len(self.table):
+            raise InputError(f"a sequence of {positions.shape[-1]} tokens, and {len(self.table)} learned positions")
         return jnp.take(self.table, positions, axis=0)
 
 
@@ -63,11 +65,12 @@ class Rotary(eqx.Module):
     theta: float = eqx.field(static=True, default=10_000.0)
 
     def __call__(
-        self, x: Float[Array, "batch heads seq d_k"], positions: Int[Array, " seq"]
+        self, x: Float[Array, "batch heads seq d_k"], positions: Int[Array, "#batch #seq"]
     ) -> Float[Array, "batch heads seq d_k"]:
         exponents = 2.0 * jnp.arange(self.d_k // 2, dtype=jnp.float32) / self.d_k
-        angles = positions.astype(jnp.float32)[:, None] * jnp.exp(-math.log(self.theta) * exponents)[None, :]
-        sine, cosine = jnp.sin(angles)[None, None].astype(x.dtype), jnp.cos(angles)[None, None].astype(x.dtype)
+        rates = jnp.exp(-math.log(self.theta) * exponents)
+        angles = positions.astype(jnp.float32)[:, None, :, None] * rates[None, None, None, :]
+        sine, cosine = jnp.sin(angles).astype(x.dtype), jnp.cos(angles).astype(x.dtype)
         first, second = jnp.split(x, 2, axis=-1)
         return jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
 

@@ -16,6 +16,7 @@ import pytest
 
 from plainformer.models.config import LanguageModelConfig, TransformerConfig
 from plainformer.models.language_model import LanguageModel
+from plainformer.nn.cache import in_order
 
 # Numbers that no code may take for granted.
 BOS, EOS, PAD = 1, 4, 2
@@ -24,7 +25,9 @@ ROWS = 997
 
 class State(NamedTuple):
     source: jax.Array  # never changes, as the memory's keys and values
-    prefix: jax.Array
+    tokens: jax.Array  # what was consumed, at its place
+    positions: jax.Array  # where it stood
+    written: jax.Array
 
 
 class Toy(eqx.Module):
@@ -37,24 +40,38 @@ class Toy(eqx.Module):
     def encode(self, source, source_valid, /):
         return jnp.where(source_valid, source + 1, 0)[:, :, None].astype(jnp.float32)
 
-    def start(self, memory, source_valid, max_len, /):
-        places = 1 + jnp.arange(memory.shape[1])
-        source = (memory[:, :, 0].astype(jnp.int32) * places[None, :]).sum(axis=1) % ROWS
-        return State(source, jnp.zeros_like(source))
+    def start(self, memory, source_valid, places, /):
+        factors = 1 + jnp.arange(memory.shape[1])
+        source = (memory[:, :, 0].astype(jnp.int32) * factors[None, :]).sum(axis=1) % ROWS
+        nothing = jnp.zeros((len(source), places), jnp.int32)
+        return State(source, nothing, nothing, jnp.zeros_like(source))
 
-    def step(self, ids, state, /):
+    def extend(self, ids, state, at=None, /):
+        """The prefix of a token is what it may look at, in the order of positions."""
         if self.on_step is not None:
             jax.debug.callback(self.on_step)
-        prefix = (state.prefix * 31 + ids * 7 + 3) % ROWS
-        return self.table[(state.source * 17 + prefix) % ROWS], State(state.source, prefix)
+        at = in_order(state.written[0], ids.shape[1], state.tokens.shape[1]) if at is None else at
+        tokens = jax.lax.dynamic_update_slice(state.tokens, ids, (0, at.place))
+        stand = jnp.broadcast_to(at.positions, ids.shape)
+        positions = jax.lax.dynamic_update_slice(state.positions, stand, (0, at.place))
+        seen = jnp.broadcast_to(at.mask[:, 0], (*ids.shape, tokens.shape[1]))
+
+        def longer(position, prefix):
+            here = seen & (positions == position)[:, None, :]
+            token = jnp.where(here, tokens[:, None, :], 0).sum(axis=2)
+            return jnp.where(here.any(axis=2), (prefix * 31 + token * 7 + 3) % ROWS, prefix)
+
+        prefix = jax.lax.fori_loop(0, at.positions.max() + 1, longer, jnp.zeros_like(ids))
+        after = State(state.source, tokens, positions, state.written + ids.shape[1])
+        return self.table[(state.source[:, None] * 17 + prefix) % ROWS], after
+
+    def widen(self, state, places, /):
+        more = ((0, 0), (0, places))
+        return state._replace(tokens=jnp.pad(state.tokens, more), positions=jnp.pad(state.positions, more))
 
     def __call__(self, source, source_valid, target, /):
         state: Any = self.start(self.encode(source, source_valid), source_valid, target.shape[1])
-        logits = []
-        for column in range(target.shape[1]):
-            out, state = self.step(target[:, column], state)
-            logits.append(out)
-        return jnp.stack(logits, axis=1)
+        return self.extend(target, state)[0]
 
 
 def make_toy(

@@ -187,7 +187,7 @@ def test_other_weights_and_length_penalties_do_not_recompile(toys: SimpleNamespa
     first, second = toys.make(seed=11), toys.make(seed=12)
     before = search(first, SOURCES, BOUNDS, settings, toys.ids)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(first), "step", lambda *_: pytest.fail("compiled again"))
+        patch.setattr(type(first), "extend", lambda *_: pytest.fail("compiled again"))
         assert search(second, SOURCES, BOUNDS, other, toys.ids) != before
 
 

@@ -17,7 +17,7 @@ from plainformer.decode.constraints import (
 def test_a_trigram_may_not_come_again() -> None:
     """1 2 3 1 2: a 3 would repeat 1 2 3. What lies after step 5 is not looked at."""
     history = jnp.array([[1, 2, 3, 1, 2, 0, 0], [1, 2, 3, 2, 1, 3, 3]])
-    banned = repeated_ngrams(history, jnp.int32(5), 3, 5)
+    banned = repeated_ngrams(history, jnp.array([5, 5]), 3, 5)
     np.testing.assert_array_equal(banned, [[False, False, False, True, False], [False] * 5])
 
 
@@ -27,7 +27,7 @@ def test_repeated_ngrams_equal_plain_python_at_every_step(n: int) -> None:
     history = np.random.default_rng(n).integers(0, vocab, size=(rows, length))
     felt = False
     for step in range(length + 1):
-        banned = np.asarray(repeated_ngrams(jnp.asarray(history), jnp.int32(step), n, vocab))
+        banned = np.asarray(repeated_ngrams(jnp.asarray(history), jnp.full(rows, step), n, vocab))
         for row in range(rows):
             past = history[row, :step].tolist()
             grams = {tuple(past[i : i + n]) for i in range(len(past) - n + 1)}
@@ -38,12 +38,18 @@ def test_repeated_ngrams_equal_plain_python_at_every_step(n: int) -> None:
     assert felt
 
 
+def test_rows_that_are_at_different_steps_have_their_own_past() -> None:
+    history = jnp.array([[1, 2, 1, 2], [1, 2, 1, 2]])
+    banned = repeated_ngrams(history, jnp.array([3, 4]), 2, 3)
+    np.testing.assert_array_equal(banned, [[False, False, True], [False, True, False]])
+
+
 def test_an_ngram_longer_than_the_output_bans_nothing() -> None:
-    assert not repeated_ngrams(jnp.ones((2, 3), jnp.int32), jnp.int32(3), 4, 5).any()
+    assert not repeated_ngrams(jnp.ones((2, 3), jnp.int32), jnp.array([3, 3]), 4, 5).any()
 
 
 def test_generated_tokens_are_those_before_the_step() -> None:
-    seen = generated_tokens(jnp.array([[4, 0, 4, 2]]), jnp.int32(3), 6)
+    seen = generated_tokens(jnp.array([[4, 0, 4, 2]]), jnp.array([3]), 6)
     np.testing.assert_array_equal(seen, [[True, False, False, False, True, False]])
 
 
@@ -57,7 +63,7 @@ def test_a_ban_moves_no_probability_to_the_other_tokens() -> None:
     logits = jnp.log(jnp.array([[0.3, 0.3, 0.2, 0.1, 0.1]]))
     rules = Rules(bos=3, eos=1, pad=4, no_repeat_ngram=1)
     allowed = jnp.array([True, True, False, True, True])
-    logprobs = next_logprobs(logits, jnp.array([[0, 2]]), jnp.int32(1), rules, allowed)
+    logprobs = next_logprobs(logits, jnp.array([[0, 2]]), jnp.array([1]), rules, allowed)
     np.testing.assert_allclose(logprobs, [[-np.inf, np.log(0.3), -np.inf, -np.inf, -np.inf]], rtol=1e-6)
 
 
