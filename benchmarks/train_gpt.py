@@ -1,6 +1,7 @@
 """A GPT's training step: forward, backward, clip, AdamW; the same weights and the same batches everywhere."""
 
 import time
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.gpt import Shape, hugging_face, nano_gpt, ours, random_weights
+from benchmarks.row import Contestant, Ratio, Row, Share, agree, chosen
 
 CASES = {
     "10.7M": Shape(layers=6, heads=6, d_model=384, context=256, batch=16, vocab=65),
@@ -17,13 +19,23 @@ STEPS = {"10.7M": 2, "0.8M": 40}  # of a turn
 RATE, BETAS, EPS, DECAY, CLIP = 1e-3, (0.9, 0.99), 1e-8, 0.1, 1.0
 
 
-def contestants(nanogpt: Path | None) -> list[str]:
-    return [
-        "plainformer",
-        "Hugging Face eager",
-        "Hugging Face compiled",
-        *(["nanoGPT eager", "nanoGPT compiled"] if nanogpt else []),
+def rows(options: Namespace) -> dict[str, Row]:
+    missing = "" if options.nanogpt else "give its folder, --nanogpt"
+    contestants = [
+        Contestant("plainformer"),
+        Contestant("Hugging Face eager"),
+        Contestant("Hugging Face compiled"),
+        Contestant("nanoGPT eager", missing=missing),
+        Contestant("nanoGPT compiled", missing=missing),
     ]
+    goals = (Ratio(1.5), Share("matrix", 0.55))
+    equal = "The same weights and batches; the losses of the first three steps agree to 0.2 %."
+    return {
+        f"gpt-{case}": Row(
+            f"GPT {case}, training step", "train_gpt", case, contestants, goals, agree("losses", 2e-3), equal
+        )
+        for case in CASES
+    }
 
 
 def batches(shape: Shape, count: int) -> np.ndarray:
@@ -54,11 +66,7 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
         step(data[next(feed) % len(data)])
         return (time.perf_counter() - began) / steps
 
-    return turn, {"losses": losses}
-
-
-def floor(case: str) -> dict[str, float]:
-    return {"flops": CASES[case].step_flops()}
+    return turn, {"losses": losses, "flops": shape.step_flops()}
 
 
 def _ours(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
@@ -98,7 +106,7 @@ def _torch(shape: Shape, weights: Any, name: str, folder: Path, threads: int) ->
 
     torch.set_num_threads(threads)
     if name.startswith("nanoGPT"):
-        model = nano_gpt(shape, weights, Path((folder / "nanogpt").read_text()))
+        model = nano_gpt(shape, weights, chosen(folder, "nanogpt"))
         logits_of = lambda ids, targets: model(ids, targets)[0]  # noqa: E731
     else:
         model = hugging_face(shape, weights)
