@@ -35,7 +35,9 @@ def main() -> int:
         print(f"{key}: {value}")
     peaks = _peaks(work, options)
     outcomes, failed = [], {}
-    for name in options.rows or known:
+    for name in known:
+        if options.rows and name not in options.rows:
+            continue
         if known[name].missing:
             print(f"\n{name} is left out: {known[name].missing}", flush=True)
             continue
