@@ -10,12 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import machine, train_gpt, train_translator
+from benchmarks import machine, train_epoch, train_gpt, train_translator
 from benchmarks.contest import ContestError, contest
 from benchmarks.row import Row, keep_options
 from benchmarks.table import Outcome, markdown, plain
 
-MODULES = (train_gpt, train_translator)  # each has rows(options)
+MODULES = (train_gpt, train_translator, train_epoch)  # each has rows(options)
 
 # Places on a user's disk: rows and contestants that need them say so.
 PLACES = {

@@ -23,6 +23,11 @@ class Text:
     target: list[list[int]]
     tokenizer: Any
 
+    def lengths(self) -> tuple[np.ndarray, np.ndarray]:
+        """Of every pair, each with the eos that follows it."""
+        source, target = (np.array([len(row) + 1 for row in side]) for side in (self.source, self.target))
+        return source, target
+
 
 def prepare(data: Path, work: Path) -> Text:
     """The training set of the folder `data` as ids, kept in `work`."""
