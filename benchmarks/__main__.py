@@ -6,16 +6,17 @@ A row or a contestant for which something is missing is left out, and a line say
 import argparse
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import machine, train_epoch, train_gpt, train_translator
+from benchmarks import machine, profile, program, start, train_epoch, train_gpt, train_translator
 from benchmarks.contest import ContestError, contest
 from benchmarks.row import Row, keep_options
 from benchmarks.table import Outcome, markdown, plain
 
-MODULES = (train_gpt, train_translator, train_epoch)  # each has rows(options)
+MODULES = (train_gpt, train_translator, train_epoch, start, program)  # each has rows(options)
 
 # Places on a user's disk: rows and contestants that need them say so.
 PLACES = {
@@ -30,13 +31,15 @@ def main() -> int:
     options, known = _options()
     work = Path(tempfile.mkdtemp(prefix="benchmarks-"))  # it stays: the logs of the contestants are in it
     keep_options(options, work)
+    if options.profile:
+        return _profile(known[options.profile], work, options)
     about = machine.describe(options.threads)
     for key, value in about.items():
         print(f"{key}: {value}")
     peaks = _peaks(work, options)
     outcomes, failed = [], {}
     for name in known:
-        if options.rows and name not in options.rows:
+        if options.rows and not any(_is_meant(name, wanted) for wanted in options.rows):
             continue
         if known[name].missing:
             print(f"\n{name} is left out: {known[name].missing}", flush=True)
@@ -53,20 +56,39 @@ def main() -> int:
 
 def _options() -> tuple[argparse.Namespace, dict[str, Row]]:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help="which; all without any")
+    parser.add_argument("rows", nargs="*", metavar="ROW", help="which, or how its name begins: start; all without any")
     parser.add_argument("--rounds", type=int, default=7, help="turns of every contestant, at most [7]")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of every contestant [all cores]")
     for name, about in PLACES.items():
         parser.add_argument(f"--{name}", type=Path, help=about)
+    parser.add_argument("--profile", metavar="ROW", help="only show where our time goes in this row")
     parser.add_argument("--json", type=Path, help="write everything here")
     parser.add_argument("--markdown", type=Path, help="write the table here")
     options = parser.parse_args()
+    for name in PLACES:
+        place = getattr(options, name)
+        if place and not place.exists():
+            parser.error(f"--{name}: there is no {place}")
     known: dict[str, Row] = {}
     for module in MODULES:
         known |= module.rows(options)
-    if unknown := set(options.rows) - set(known):
-        parser.error(f"there is no row {', '.join(sorted(unknown))}; the rows are {', '.join(known)}")
+    if options.profile and options.profile not in known:
+        parser.error(f"there is no row {options.profile}; the rows are {', '.join(known)}")
+    for wanted in options.rows:
+        if not any(_is_meant(name, wanted) for name in known):
+            parser.error(f"there is no row {wanted}; the rows are {', '.join(known)}")
     return options, known
+
+
+def _profile(row: Row, work: Path, options: argparse.Namespace) -> int:
+    if row.missing:
+        sys.exit(row.missing)
+    arguments, environment = profile.command(row.module, row.case, row.contestants[0].name, work, options.threads)
+    return subprocess.run(arguments, env=environment).returncode
+
+
+def _is_meant(name: str, wanted: str) -> bool:
+    return name == wanted or name.startswith(f"{wanted}-")
 
 
 def _peaks(work: Path, options: argparse.Namespace) -> dict[str, float]:

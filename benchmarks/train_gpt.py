@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.compiled import lowered
 from benchmarks.contest import Result
 from benchmarks.gpt import (
     Shape,
@@ -23,6 +24,7 @@ from benchmarks.row import Contestant, Ratio, Row, Share, agree, chosen
 CASES = {
     "10.7M": Shape(layers=6, heads=6, d_model=384, context=256, batch=16, vocab=65),
     "0.8M": Shape(layers=4, heads=4, d_model=128, context=64, batch=12, vocab=65),
+    "124M": Shape(layers=12, heads=12, d_model=768, context=512, batch=4, vocab=50_257),  # for its memory
 }
 BARE = ("x-transformers eager", "x-transformers compiled")  # biases only in the feed-forward
 STEPS = {"10.7M": 2, "0.8M": 40}  # of a turn
@@ -72,7 +74,7 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
     shape, steps = CASES[case], STEPS[case]
     data = batches(shape, 8)
     facts: dict[str, Any] = {"flops": shape.step_flops()}
-    make = _ours if name == "plainformer" else _torch
+    make = ours_step if name == "plainformer" else torch_step
     if name in ("plainformer", *BARE):
         step = make(shape, without_biases(random_weights(shape)), name, folder, threads)
         facts["without_biases"] = [step(data[0])]
@@ -91,7 +93,7 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
     return turn, facts
 
 
-def _ours(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
+def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
     import jax
 
     from plainformer.data.block import Blocks
@@ -110,20 +112,23 @@ def _ours(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> 
     update = make_step(LanguageObjective(), optimizer, StepSettings(), jax.random.key(0))
     before = 0.0
 
+    def of(block: np.ndarray) -> Blocks:
+        return Blocks(block[:, :-1], block[:, 1:], np.ones((shape.batch, shape.context), bool))
+
     def step(block: np.ndarray, wait: bool = True) -> float:
         nonlocal state, before
-        valid = np.ones((shape.batch, shape.context), bool)
-        state = update(state, Blocks(block[:, :-1], block[:, 1:], valid))
+        state = update(state, of(block))
         if not wait:
             return 0.0
         total = float(state.since_log.loss) / (shape.batch * shape.context)
         loss, before = total - before, total
         return loss
 
+    step.lowered = lambda block: lowered(update, state, of(block))  # pyright: ignore[reportFunctionMemberAccess]
     return step
 
 
-def _torch(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
+def torch_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
     import torch
 
     torch.set_num_threads(threads)
