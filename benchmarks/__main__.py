@@ -1,7 +1,6 @@
-"""All rows, or some: `python -m benchmarks [ROW ...] [--nanogpt PATH] [--json FILE]`.
+"""All rows, or some: `make bench`, or `python -m benchmarks [ROW ...] [--nanogpt FOLDER] [--data FOLDER]`.
 
-The peers stand in the same environment: `pip install -e '.[test]' transformers`. Training steps are here so far;
-decoding, memory and start are to come, and so are results.
+A row or a contestant for which something is missing is left out, and a line says what.
 """
 
 import argparse
@@ -9,115 +8,110 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
-from benchmarks import machine, train_gpt, train_translator
-from benchmarks.contest import ContestError, Result, contest
+from benchmarks import machine, train_epoch, train_gpt, train_translator
+from benchmarks.contest import ContestError, contest
+from benchmarks.row import Row, keep_options
+from benchmarks.table import Outcome, markdown, plain
 
+MODULES = (train_gpt, train_translator, train_epoch)  # each has rows(options)
 
-@dataclass(frozen=True)
-class Row:
-    """One comparison.
-
-    Attributes:
-        title: what is done.
-        module, case: where it is set up.
-        contestants: plainformer first.
-        goal: the ratio to the best peer that is asked for.
-        tolerance: relative, of the losses.
-    """
-
-    title: str
-    module: Any
-    case: str
-    contestants: Sequence[str]
-    goal: float
-    tolerance: float = 2e-3
-
-
-def rows(nanogpt: Path | None) -> dict[str, Row]:
-    gpt, torch = train_gpt.contestants(nanogpt), train_translator.CONTESTANTS
-    return {
-        "gpt-10.7M": Row("GPT 10.7M, training step", train_gpt, "10.7M", gpt, 1.5),
-        "gpt-0.8M": Row("GPT 0.8M, training step", train_gpt, "0.8M", gpt, 1.5),
-        "tiny-step": Row("Transformer-Tiny, training step, 4,096 tokens", train_translator, "tiny", torch, 3.0),
-    }
+# Places on a user's disk: rows and contestants that need them say so.
+PLACES = {
+    "nanogpt": "a copy of nanoGPT",
+    "data": "Multi30k: train, val and test_2016_flickr, each .en and .de, raw text",
+    "joey": "a Python that has joeynmt 2.3.0",
+    "translator": "a model folder of a trained translator",
+}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
+    options, known = _options()
+    work = Path(tempfile.mkdtemp(prefix="benchmarks-"))  # it stays: the logs of the contestants are in it
+    keep_options(options, work)
+    about = machine.describe(options.threads)
+    for key, value in about.items():
+        print(f"{key}: {value}")
+    peaks = _peaks(work, options)
+    outcomes, failed = [], {}
+    for name in known:
+        if options.rows and name not in options.rows:
+            continue
+        if known[name].missing:
+            print(f"\n{name} is left out: {known[name].missing}", flush=True)
+            continue
+        try:
+            outcomes.append(_run(name, known[name], peaks, work, options))
+        except ContestError as failure:
+            failed[name] = str(failure)
+            print(f"  FAILED: {failure}", flush=True)
+        _write(options, about, peaks, outcomes, failed)
+    print("\n" + "\n".join(plain(outcomes)))
+    return 1 if failed else 0
+
+
+def _options() -> tuple[argparse.Namespace, dict[str, Row]]:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("rows", nargs="*", metavar="ROW", help="which; all without any")
-    parser.add_argument("--rounds", type=int, default=7, help="turns of every contestant [7]")
+    parser.add_argument("--rounds", type=int, default=7, help="turns of every contestant, at most [7]")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of every contestant [all cores]")
-    parser.add_argument("--nanogpt", type=Path, help="folder of your copy of nanoGPT")
+    for name, about in PLACES.items():
+        parser.add_argument(f"--{name}", type=Path, help=about)
     parser.add_argument("--json", type=Path, help="write everything here")
+    parser.add_argument("--markdown", type=Path, help="write the table here")
     options = parser.parse_args()
-    known = rows(options.nanogpt)
+    known: dict[str, Row] = {}
+    for module in MODULES:
+        known |= module.rows(options)
     if unknown := set(options.rows) - set(known):
         parser.error(f"there is no row {', '.join(sorted(unknown))}; the rows are {', '.join(known)}")
-    work = Path(tempfile.mkdtemp(prefix="benchmarks-"))  # it stays: the logs of the contestants are in it
-    if options.nanogpt:
-        (work / "nanogpt").write_text(str(options.nanogpt.resolve()))
-    report: dict[str, Any] = {"machine": machine.describe(options.threads), "rows": {}}
-    for key, value in report["machine"].items():
-        print(f"{key}: {value}")
-    report["floors"] = floors = _floors(work, options)
-    for name in options.rows or known:
-        report["rows"][name] = _run(known[name], floors, work, options)
-    if options.json:
-        options.json.write_text(json.dumps(report, indent=2) + "\n")
-    return 0
+    return options, known
 
 
-def _floors(work: Path, options: argparse.Namespace) -> dict[str, float]:
-    """Operations a second and bytes a second, at best."""
+def _peaks(work: Path, options: argparse.Namespace) -> dict[str, float]:
+    """Operations a second of the matrix units and bytes a second of the memory, at best."""
     found = {}
-    for case, unit in (("matrix", "GFLOP/s"), ("vector", "GB/s")):
-        both = contest("machine", case, [("XLA", sys.executable), ("PyTorch", sys.executable)], work, **_how(options))
-        rates = {result.name: machine.work_of(case) / result.median / 1e9 for result in both}
-        found[case] = max(rates.values())
-        print(f"{case}: " + ", ".join(f"{name} {rate:.1f} {unit}" for name, rate in rates.items()))
+    for kind, unit in (("matrix", "GFLOP/s"), ("memory", "GB/s")):
+        both = [("XLA", sys.executable), ("PyTorch", sys.executable)]
+        results = contest("machine", kind, both, work, rounds=options.rounds, threads=options.threads)
+        rates = {result.name: machine.work_of(kind) / result.median for result in results}
+        found[kind] = max(rates.values())
+        print(f"{kind}: " + ", ".join(f"{name} {rate / 1e9:.1f} {unit}" for name, rate in rates.items()), flush=True)
     return found
 
 
-def _how(options: argparse.Namespace) -> dict[str, int]:
-    return {"rounds": options.rounds, "threads": options.threads}
+def _run(name: str, row: Row, peaks: dict[str, float], work: Path, options: argparse.Namespace) -> Outcome:
+    """A row from beginning to end. Raises ContestError where a contestant died or did not do the same work."""
+    print(f"\n{name}: {row.title}", flush=True)
+    for one in row.contestants:
+        if one.missing:
+            print(f"  {one.name} is left out: {one.missing}")
+    entrants = [(one.name, one.python) for one in row.contestants if not one.missing]
+    rounds = min(options.rounds, row.rounds)
+    results = contest(row.module, row.case, entrants, work, rounds=rounds, threads=options.threads)
+    row.check(results)
+    floors = row.floors(results[0], peaks)
+    verdicts = [goal.judge(results, floors, row.unit) for goal in row.goals]
+    outcome = Outcome(name, row, results, floors, [verdict for verdict in verdicts if verdict])
+    print("\n".join(outcome.lines()), flush=True)
+    return outcome
 
 
-def _run(row: Row, floors: dict[str, float], work: Path, options: argparse.Namespace) -> dict[str, Any]:
-    print(f"\n{row.title} (goal {row.goal}x)", flush=True)
-    module = row.module.__name__.rpartition(".")[2]
-    entrants = [(name, sys.executable) for name in row.contestants]
-    results = contest(module, row.case, entrants, work, **_how(options))
-    _check(row, results)
-    ours, *peers = results
-    floor = row.module.floor(row.case)["flops"] / floors["matrix"] / 1e9
-    for result in results:
-        ratio = result.median / ours.median
-        print(
-            f"  {result.name:24} {result.median * 1e3:9.2f} ms  {ratio:5.2f}x  "
-            f"{floor / result.median:5.1%} of the matrix peak  ({_spread(result)})"
-        )
-    best = min(peers, key=lambda peer: peer.median)
-    ratio = best.median / ours.median
-    print(f"  {ratio:.2f}x the best peer ({best.name}): {'reached' if ratio >= row.goal else 'SHORT'}", flush=True)
-    return {"results": [asdict(result) for result in results], "ratio": ratio, "best": best.name, "floor": floor}
-
-
-def _spread(result: Result) -> str:
-    return f"{min(result.seconds) * 1e3:.2f} to {max(result.seconds) * 1e3:.2f}"
-
-
-def _check(row: Row, results: Sequence[Result]) -> None:
-    """Raises ContestError where the losses differ: then not the same thing was computed."""
-    wanted = results[0].facts["losses"]
-    for result in results[1:]:
-        for ours, theirs in zip(wanted, result.facts["losses"], strict=True):
-            if abs(ours - theirs) > row.tolerance * abs(ours):
-                raise ContestError(f"{result.name}: losses {result.facts['losses']}, and ours are {wanted}")
+def _write(
+    options: argparse.Namespace,
+    about: dict[str, object],
+    peaks: dict[str, float],
+    outcomes: list[Outcome],
+    failed: dict[str, str],
+) -> None:
+    """After every row, so that a later failure loses nothing."""
+    if options.json:
+        rows = {outcome.name: outcome.as_json() for outcome in outcomes}
+        report = {"machine": about, "peaks": peaks, "rows": rows, "failed": failed}
+        options.json.write_text(json.dumps(report, indent=2) + "\n")
+    if options.markdown:
+        options.markdown.write_text(markdown(about, peaks, outcomes))
 
 
 if __name__ == "__main__":

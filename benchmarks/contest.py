@@ -27,32 +27,32 @@ class Result:
     """What one contestant took.
 
     Attributes:
-        seconds: of each round, for one unit of work.
+        costs: of each round, for one unit of work: seconds, or MiB.
         facts: what it said of itself after warming up, by which contestants are held equal.
     """
 
     name: str
-    seconds: list[float] = field(default_factory=list)
+    costs: list[float] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
     def median(self) -> float:
-        return statistics.median(self.seconds)
+        return statistics.median(self.costs)
 
 
 class Worker:
     """One contestant in its process (`benchmarks.worker`)."""
 
-    def __init__(self, row: str, case: str, name: str, work: Path, python: str, threads: int) -> None:
+    def __init__(self, module: str, case: str, name: str, work: Path, python: str, threads: int) -> None:
         environment = os.environ | {
             "OMP_NUM_THREADS": str(threads),
             "MKL_NUM_THREADS": str(threads),
             "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])),
             "TOKENIZERS_PARALLELISM": "false",
         }
-        self.name, self._log = name, work / (f"{row}-{case}-{name}.log".replace(" ", "-").replace("/", "-"))
+        self.name, self._log = name, work / (f"{module}-{case}-{name}.log".replace(" ", "-").replace("/", "-"))
         self._process = subprocess.Popen(
-            [python, "-m", "benchmarks.worker", row, case, name, str(work), str(threads)],
+            [python, "-m", "benchmarks.worker", module, case, name, str(work), str(threads)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log.open("w"),
@@ -62,12 +62,12 @@ class Worker:
         self.facts = self._answer()
 
     def turn(self) -> float:
-        """The seconds that one unit of work took."""
+        """What one unit of work cost."""
         time.sleep(PAUSE)
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
-        return float(self._answer()["seconds"])
+        return float(self._answer()["cost"])
 
     def stop(self) -> None:
         if self._process.stdin is not None:
@@ -85,9 +85,9 @@ class Worker:
 
 
 def contest(
-    row: str, case: str, contestants: Sequence[tuple[str, str]], work: Path, *, rounds: int, threads: int
+    module: str, case: str, contestants: Sequence[tuple[str, str]], work: Path, *, rounds: int, threads: int
 ) -> list[Result]:
-    """Every contestant (name, interpreter) of a case of a row, warmed up, then `rounds` times each in turn.
+    """Every contestant (name, interpreter) of a case of a module, warmed up, then `rounds` times each in turn.
 
     Raises:
         ContestError: one died.
@@ -95,14 +95,14 @@ def contest(
     workers: list[Worker] = []
     try:
         for name, python in contestants:
-            workers.append(Worker(row, case, name, work, python, threads))
+            workers.append(Worker(module, case, name, work, python, threads))
             print(f"  {name}: ready", file=sys.stderr)
         results = [Result(worker.name, facts=worker.facts) for worker in workers]
         for number in range(rounds):
             # The first is another one each time, so that nobody always follows the same one.
             for index in range(len(workers)):
                 at = (index + number) % len(workers)
-                results[at].seconds.append(workers[at].turn())
+                results[at].costs.append(workers[at].turn())
         return results
     finally:
         for worker in workers:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks import ctranslate, marian
+from benchmarks import ctranslate, marian, multi30k
 from benchmarks.agreement import same_tokens
 from benchmarks.row import Contestant, Ratio, Row, chosen, per_second
 from benchmarks.translator import ours
@@ -46,21 +46,13 @@ def rows(options: Namespace) -> dict[str, Row]:
 
 
 def sources(folder: Path) -> list[list[int]]:
-    """The captions in pieces; whoever comes first learns the pieces and writes the ids down."""
+    """The captions in pieces; whoever comes first writes the ids down."""
     kept = folder / "marian-sources.json"
     if not kept.exists():
-        from plainformer.text.bpe import train_bpe
-
         data = chosen(folder, "data")
-        texts = [line for side in ("en", "de") for line in _lines(data / f"train.{side}")]
-        tokenizer = train_bpe(texts, marian.PIECES)
-        found = tokenizer.encode_batch(_lines(data / "test_2016_flickr.en")[:SENTENCES])
-        kept.write_text(json.dumps(found))
+        lines = (data / "test_2016_flickr.en").read_text(encoding="utf-8").splitlines()
+        kept.write_text(json.dumps(multi30k.prepare(data, folder).tokenizer.encode_batch(lines[:SENTENCES])))
     return json.loads(kept.read_text())
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[], float], dict[str, Any]]:

@@ -1,4 +1,7 @@
-"""A GPT in three libraries with the same weights: plainformer's, Hugging Face's and nanoGPT's."""
+"""A GPT in four libraries with the same weights: plainformer's, Hugging Face's, nanoGPT's and x-transformers'.
+
+The last has no biases in attention and norms, so it is the same function only where those are zero (`without_biases`).
+"""
 
 import sys
 from collections.abc import Mapping
@@ -57,6 +60,12 @@ def random_weights(shape: Shape) -> dict[str, np.ndarray]:
             found[f"{name}.residuals.{norm}.norm.scale"] = 1 + normal(width)
             found[f"{name}.residuals.{norm}.norm.bias"] = normal(width)
     return found | {"norm.scale": 1 + normal(width), "norm.bias": normal(width)}
+
+
+def without_biases(weights: Weights) -> dict[str, np.ndarray]:
+    """The same, with the biases of attention and norms at zero."""
+    gone = {name for name in weights if name.endswith(".bias") and ("attention" in name or "norm" in name)}
+    return {name: np.zeros_like(value) if name in gone else value for name, value in weights.items()}
 
 
 def ours(shape: Shape, weights: Weights, **changes: Any) -> Any:
@@ -129,4 +138,37 @@ def nano_gpt(shape: Shape, weights: Weights, folder: Path) -> Any:
         of_linear = name.endswith("weight") and name.split(".")[-2].startswith("c_")
         named[name] = torch.from_numpy(np.array(value.T if of_linear else value))
     _load(model.transformer, named)
+    return model
+
+
+def x_transformer(shape: Shape, weights: Weights) -> Any:
+    """A `TransformerWrapper`, with those of the weights that it has."""
+    import torch
+    from x_transformers import Decoder, TransformerWrapper  # pyright: ignore[reportMissingImports]
+
+    width = shape.d_model
+    sizes = {"dim": width, "depth": shape.layers, "heads": shape.heads, "attn_dim_head": width // shape.heads}
+    stack = Decoder(**sizes, attn_flash=True, norm_add_unit_offset=False)
+    model = TransformerWrapper(
+        num_tokens=shape.vocab,
+        max_seq_len=shape.context,
+        attn_layers=stack,
+        tie_embedding=True,
+        tie_embedding_scale=1.0,
+    )
+    # It multiplies its positions by the root of 1 / width.
+    found = {"token_emb.emb.weight": weights["embedding.table"]}
+    found["pos_emb.emb.weight"] = weights["position.table"] * np.float32(width**0.5)
+    found["attn_layers.final_norm.gamma"] = weights["norm.scale"]
+    for layer in range(shape.layers):
+        name, attention, forward = f"layers.{layer}", f"attn_layers.layers.{2 * layer}", 2 * layer + 1
+        for part, theirs in (("query", "to_q"), ("key", "to_k"), ("value", "to_v"), ("output", "to_out")):
+            found[f"{attention}.1.{theirs}.weight"] = weights[f"{name}.self_attention.{part}.weight"].T
+        for part, theirs in (("inner", "0.0"), ("outer", "2")):
+            for kind in ("weight", "bias"):
+                value = weights[f"{name}.feed_forward.{part}.{kind}"]
+                found[f"attn_layers.layers.{forward}.1.ff.{theirs}.{kind}"] = value.T
+        for norm in range(2):
+            found[f"attn_layers.layers.{2 * layer + norm}.0.0.gamma"] = weights[f"{name}.residuals.{norm}.norm.scale"]
+    model.load_state_dict({name: torch.from_numpy(np.array(value)) for name, value in found.items()}, strict=True)
     return model

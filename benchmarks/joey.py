@@ -91,7 +91,7 @@ def translate_with(
     from joeynmt.prediction import predict
     from joeynmt.tokenizers import BasicTokenizer
 
-    (folder / "joey.source").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "sentences.source").write_text("".join(f"{line}\n" for line in lines))
     tokenizer = BasicTokenizer(level="word")
     tokenizer.set_vocab(model.src_vocab)
     both = {"source": tokenizer, "target": tokenizer}
@@ -103,7 +103,7 @@ def translate_with(
     def translate() -> list[str]:
         prompts = dict.fromkeys(both, False)
         data = build_dataset(
-            "plain", str(folder / "joey"), "source", "target", "test", dict(both), dict(encoders), prompts
+            "plain", str(folder / "sentences"), "source", "target", "test", dict(both), dict(encoders), prompts
         )
         return predict(model, data, torch.device("cpu"), 0, args=settings, autocast=autocast)[2]
 

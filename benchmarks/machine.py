@@ -12,7 +12,6 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-CASES = ("matrix", "vector")
 SIZE = 2048  # of the square matrices of a product
 ROWS = 16384  # of the matrix of a matrix-vector product, 256 MB
 

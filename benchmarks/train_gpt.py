@@ -1,29 +1,59 @@
 """A GPT's training step: forward, backward, clip, AdamW; the same weights and the same batches everywhere."""
 
 import time
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.gpt import Shape, hugging_face, nano_gpt, ours, random_weights
+from benchmarks.contest import Result
+from benchmarks.gpt import (
+    Shape,
+    hugging_face,
+    nano_gpt,
+    ours,
+    random_weights,
+    without_biases,
+    x_transformer,
+)
+from benchmarks.row import Contestant, Ratio, Row, Share, agree, chosen
 
 CASES = {
     "10.7M": Shape(layers=6, heads=6, d_model=384, context=256, batch=16, vocab=65),
     "0.8M": Shape(layers=4, heads=4, d_model=128, context=64, batch=12, vocab=65),
 }
+BARE = ("x-transformers eager", "x-transformers compiled")  # biases only in the feed-forward
 STEPS = {"10.7M": 2, "0.8M": 40}  # of a turn
 RATE, BETAS, EPS, DECAY, CLIP = 1e-3, (0.9, 0.99), 1e-8, 0.1, 1.0
 
 
-def contestants(nanogpt: Path | None) -> list[str]:
-    return [
-        "plainformer",
-        "Hugging Face eager",
-        "Hugging Face compiled",
-        *(["nanoGPT eager", "nanoGPT compiled"] if nanogpt else []),
+def rows(options: Namespace) -> dict[str, Row]:
+    missing = "" if options.nanogpt else "give its folder, --nanogpt"
+    contestants = [
+        Contestant("plainformer"),
+        Contestant("Hugging Face eager"),
+        Contestant("Hugging Face compiled"),
+        Contestant("nanoGPT eager", missing=missing),
+        Contestant("nanoGPT compiled", missing=missing),
+        Contestant("x-transformers eager"),
+        Contestant("x-transformers compiled"),
     ]
+    goals = (Ratio(1.5), Share("matrix", 0.55))
+    equal = (
+        "The same weights and batches; the losses of the first three steps agree to 0.2 %. x-transformers has no "
+        "biases in attention and norms; its first loss is that of ours with them at zero."
+    )
+    return {
+        f"gpt-{case}": Row(f"GPT {case}, training step", "train_gpt", case, contestants, goals, _check, equal)
+        for case in ("10.7M", "0.8M")
+    }
+
+
+def _check(results: Sequence[Result]) -> None:
+    agree("losses", 2e-3, but=BARE)(results)
+    agree("without_biases", 2e-3)([results[0], *(result for result in results if result.name in BARE)])
 
 
 def batches(shape: Shape, count: int) -> np.ndarray:
@@ -41,10 +71,14 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
     """A turn, which gives the seconds of one step, and the losses of the first three."""
     shape, steps = CASES[case], STEPS[case]
     data = batches(shape, 8)
-    weights = random_weights(shape)
+    facts: dict[str, Any] = {"flops": shape.step_flops()}
     make = _ours if name == "plainformer" else _torch
-    step = make(shape, weights, name, folder, threads)
-    losses = [step(data[number]) for number in range(3)]
+    if name in ("plainformer", *BARE):
+        step = make(shape, without_biases(random_weights(shape)), name, folder, threads)
+        facts["without_biases"] = [step(data[0])]
+    if name not in BARE:
+        step = make(shape, random_weights(shape), name, folder, threads)
+    facts["losses"] = [step(data[number]) for number in range(3)]
     feed = iter(range(10**9))
 
     def turn() -> float:
@@ -54,11 +88,7 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
         step(data[next(feed) % len(data)])
         return (time.perf_counter() - began) / steps
 
-    return turn, {"losses": losses}
-
-
-def floor(case: str) -> dict[str, float]:
-    return {"flops": CASES[case].step_flops()}
+    return turn, facts
 
 
 def _ours(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
@@ -98,8 +128,11 @@ def _torch(shape: Shape, weights: Any, name: str, folder: Path, threads: int) ->
 
     torch.set_num_threads(threads)
     if name.startswith("nanoGPT"):
-        model = nano_gpt(shape, weights, Path((folder / "nanogpt").read_text()))
+        model = nano_gpt(shape, weights, chosen(folder, "nanogpt"))
         logits_of = lambda ids, targets: model(ids, targets)[0]  # noqa: E731
+    elif name in BARE:
+        model = x_transformer(shape, weights)
+        logits_of = lambda ids, targets: model(ids)  # noqa: E731
     else:
         model = hugging_face(shape, weights)
         logits_of = lambda ids, targets: model(input_ids=ids).logits  # noqa: E731

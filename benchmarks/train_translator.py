@@ -1,32 +1,69 @@
-"""A translator's training step: forward, backward, clip, Adam, on pairs of random tokens."""
+"""A translator's training step: forward, backward, clip, Adam; the same weights and the same batches everywhere.
+
+Transformer-Tiny trains on real batches of Multi30k, of five shapes; the unit of work is one real target token, and a
+turn is the first dozen batches of an epoch, in which all shapes are. The paper's base model trains on random tokens.
+"""
 
 import time
-from collections.abc import Callable
+from argparse import Namespace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks import multi30k
+from benchmarks.row import MILLISECONDS, Contestant, Ratio, Row, agree, chosen, per_second
 from benchmarks.translator import Shape, ours, random_weights, torch_model
 
 CASES = {
     "tiny": Shape(layers=4, heads=4, d_model=128, d_ff=256, vocab=10_000, dropout=0.3),
+    "paper-base": Shape(layers=6, heads=8, d_model=512, d_ff=2048, vocab=37_000, dropout=0.1),
 }
-ROWS = {"tiny": 256}  # of 16 tokens each: 4,096
-LENGTH = 16
-STEPS = {"tiny": 4}
-CONTESTANTS = ["plainformer", "torch.nn.Transformer eager", "torch.nn.Transformer compiled"]
+NAMES = ("plainformer", "torch.nn.Transformer eager", "torch.nn.Transformer compiled")
 RATE, BETAS, EPS, CLIP, SMOOTHING = 1e-3, (0.9, 0.98), 1e-9, 1.0, 0.1
+PAIRS, LENGTH = 64, 32  # of the random batches: 2,048 tokens
+LONGEST = 128
+
+Batch = dict[str, np.ndarray]
 
 
-def batches(case: str, count: int) -> list[dict[str, np.ndarray]]:
-    """Pairs of random tokens, of 9 to 16 in a source, padded to one length."""
-    shape, rows = CASES[case], ROWS[case]
+def rows(options: Namespace) -> dict[str, Row]:
+    contestants = [Contestant(name) for name in NAMES]
+    equal = "The same weights and batches; the losses of a batch of each shape, without dropout, agree to 0.2 %."
+    check = agree("losses", 2e-3)
+    return {
+        "tiny-step": Row(
+            "Transformer-Tiny on Multi30k, training step, batches of 4,096 tokens, dropout 0.3",
+            "train_translator",
+            "tiny",
+            contestants,
+            (Ratio(3.0),),
+            check,
+            equal,
+            per_second("target tokens"),
+            missing="" if options.data else "give the folder of Multi30k, --data",
+        ),
+        "paper-base-step": Row(
+            "The paper's base model (65M), training step, batches of 2,048 tokens, dropout 0.1",
+            "train_translator",
+            "paper-base",
+            contestants,
+            (Ratio(1.5),),
+            check,
+            equal,
+            MILLISECONDS,
+        ),
+    }
+
+
+def random_batches(vocab: int, count: int) -> list[Batch]:
+    """Pairs of random tokens, of 24 to 32 a side, padded to one length."""
     draw, found = np.random.default_rng(1), []
     for _ in range(count):
-        source_length = draw.integers(9, LENGTH + 1, rows)
-        target_length = np.clip(source_length + draw.integers(-2, 3, rows), 5, LENGTH)
-        source, target = (draw.integers(4, shape.vocab, (rows, LENGTH + 1)).astype(np.int32) for _ in range(2))
+        source_length = draw.integers(24, LENGTH + 1, PAIRS)
+        target_length = np.clip(source_length + draw.integers(-2, 3, PAIRS), 5, LENGTH)
+        source, target = (draw.integers(4, vocab, (PAIRS, LENGTH + 1)).astype(np.int32) for _ in range(2))
         place = np.arange(LENGTH)[None, :]
         found.append(
             {
@@ -40,25 +77,41 @@ def batches(case: str, count: int) -> list[dict[str, np.ndarray]]:
     return found
 
 
+def real_tokens(data: Sequence[Batch]) -> int:
+    return sum(int(batch["target_valid"].sum()) for batch in data)
+
+
+def needs(shape: Shape, data: Sequence[Batch]) -> float:
+    """Operations for the real tokens of the batches; what is computed on padding is not needed."""
+    return sum(shape.step_flops(one["source_valid"].sum(axis=1), one["target_valid"].sum(axis=1)) for one in data)
+
+
 def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[], float], dict[str, Any]]:
-    """A turn, which gives the seconds of one step, and the loss of the first batch without dropout."""
-    shape, steps = CASES[case], STEPS[case]
-    data = batches(case, 4)
+    """A turn, which gives the seconds of a real target token ("tiny") or of a step, and the losses without dropout."""
+    shape = CASES[case]
+    if case == "tiny":
+        data = multi30k.batches(multi30k.prepare(chosen(folder, "data"), folder), 12)
+        units = real_tokens(data)
+    else:
+        data, units = random_batches(shape.vocab, 1), 1
     step, loss = (_ours if name == "plainformer" else _torch)(shape, random_weights(shape), name, threads)
-    facts = {"losses": [loss(data[0])]}
-    feed = iter(range(10**9))
+    of_each_shape = list({one["source"].shape: one for one in data}.values())
+    facts = {
+        "losses": [loss(batch) for batch in of_each_shape],
+        "flops": needs(shape, data) / units,
+        "shapes": [list(one["source"].shape) for one in of_each_shape],
+        "warm_up": 1,
+    }
+    for batch in of_each_shape:  # so that everything is compiled
+        step(batch, True)
 
     def turn() -> float:
         began = time.perf_counter()
-        for number in range(steps):
-            step(data[next(feed) % len(data)], number == steps - 1)
-        return (time.perf_counter() - began) / steps
+        for number, batch in enumerate(data, 1):
+            step(batch, number == len(data))
+        return (time.perf_counter() - began) / units
 
     return turn, facts
-
-
-def floor(case: str) -> dict[str, float]:
-    return {"flops": CASES[case].step_flops(LENGTH, LENGTH, ROWS[case])}
 
 
 def _ours(shape: Shape, weights: Any, name: str, threads: int) -> Any:
@@ -76,22 +129,17 @@ def _ours(shape: Shape, weights: Any, name: str, threads: int) -> Any:
     keep_compiled_programs()
     schedule = make_schedule("constant", d_model=shape.d_model, steps=1, warmup=0, factor=1.0, peak=RATE, floor=0.0)
     optimizer = make_optimizer(schedule, name="adam", betas=BETAS, eps=EPS, clip=CLIP)
-    model = ours(shape, weights)
     objective = TranslationObjective(SMOOTHING)
     evaluate = make_evaluation(objective)
+    state = initial_state(ours(shape, weights), optimizer)
+    update = make_step(objective, optimizer, StepSettings(), jax.random.key(0))
 
     def loss(batch: dict[str, np.ndarray]) -> float:
-        sums = evaluate(model, [Batch(**batch)])
+        sums = evaluate(state.model, [Batch(**batch)])
         return float(sums.loss / sums.tokens)
 
-    state = initial_state(model, optimizer)
-    update = make_step(objective, optimizer, StepSettings(), jax.random.key(0))
-    first = True
-
     def step(batch: dict[str, np.ndarray], wait: bool) -> None:
-        nonlocal state, first, model
-        if first:  # the step takes the memory of what it is given
-            state, model, first = initial_state(ours(shape, weights), optimizer), None, False
+        nonlocal state
         state = update(state, Batch(**batch))
         if wait:
             jax.block_until_ready(state)
@@ -103,7 +151,7 @@ def _torch(shape: Shape, weights: Any, name: str, threads: int) -> Any:
     import torch
 
     torch.set_num_threads(threads)
-    model = torch_model(shape, weights, LENGTH)
+    model = torch_model(shape, weights, LONGEST)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE, betas=BETAS, eps=EPS, fused=True)
 
     def loss_of(source: Any, padding: Any, target_in: Any, target_out: Any) -> Any:
@@ -112,7 +160,10 @@ def _torch(shape: Shape, weights: Any, name: str, threads: int) -> Any:
             logits.view(-1, shape.vocab), target_out.reshape(-1), ignore_index=-100, label_smoothing=SMOOTHING
         )
 
-    trained = torch.compile(loss_of) if name.endswith("compiled") else loss_of
+    trained = loss_of
+    if name.endswith("compiled"):
+        torch._dynamo.config.recompile_limit = 64  # one program for each shape of a batch, as we have
+        trained = torch.compile(loss_of, dynamic=False)
 
     def tensors(batch: dict[str, np.ndarray]) -> tuple[Any, ...]:
         wanted = np.where(batch["target_valid"], batch["target_out"], -100)

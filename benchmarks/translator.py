@@ -24,15 +24,14 @@ class Shape:
     vocab: int
     dropout: float
 
-    def step_flops(self, source: int, target: int, rows: int) -> float:
-        """Operations of the matrix products of a training step on `rows` pairs of so many tokens, padding included."""
-        width = self.d_model
-        encoder, decoder = 4 * width**2 + 2 * width * self.d_ff, 6 * width**2 + 2 * width * self.d_ff
-        products = source * self.layers * (encoder + 2 * width**2) + target * (
-            self.layers * decoder + self.vocab * width
-        )
-        attention = 2 * width * self.layers * (source * source + target * target + source * target)
-        return 6.0 * rows * products + 6.0 * rows * attention
+    def step_flops(self, source: np.ndarray, target: np.ndarray) -> float:
+        """Operations of the matrix products of a training step on pairs of these lengths."""
+        width, inner = self.d_model, 2 * self.d_model * self.d_ff
+        encoder, decoder = 4 * width**2 + inner, 6 * width**2 + inner
+        of_source, of_target = self.layers * (encoder + 2 * width**2), self.layers * decoder + self.vocab * width
+        products = float(source.sum()) * of_source + float(target.sum()) * of_target
+        attended = float((source * source + target * target + source * target).sum())  # the masked half included
+        return 6.0 * (products + 2 * width * self.layers * attended)
 
     def search_flops(self, source: int, target: int, beam: int) -> float:
         """Operations of the matrix products of finding `target` tokens for `source` tokens, padding left out.

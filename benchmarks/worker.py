@@ -1,6 +1,6 @@
 """The process of one contestant: sets up, warms up, then does one unit of work whenever it is told to.
 
-python -m benchmarks.worker ROW CASE CONTESTANT FOLDER THREADS
+python -m benchmarks.worker MODULE CASE CONTESTANT FOLDER THREADS
 """
 
 import importlib
@@ -11,17 +11,16 @@ from pathlib import Path
 
 
 def main() -> None:
-    row, case, name, folder, threads = sys.argv[1:]
+    module, case, name, folder, threads = sys.argv[1:]
     # What libraries print must not come between the answers.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    module = importlib.import_module(f"benchmarks.{row}")
-    turn, facts = module.set_up(case, name, Path(folder), int(threads))
-    turn()
-    turn()
+    turn, facts = importlib.import_module(f"benchmarks.{module}").set_up(case, name, Path(folder), int(threads))
+    for _ in range(facts.get("warm_up", 2)):
+        turn()
     print(json.dumps(facts), file=answers, flush=True)
     for _ in sys.stdin:
-        print(json.dumps({"seconds": turn()}), file=answers, flush=True)
+        print(json.dumps({"cost": turn()}), file=answers, flush=True)
 
 
 if __name__ == "__main__":
