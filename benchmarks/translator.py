@@ -34,9 +34,9 @@ class Shape:
         return 6.0 * (products + 2 * width * self.layers * attended)
 
     def search_flops(self, source: int, target: int, beam: int) -> float:
-        """Operations of the matrix products of finding `target` tokens for `source` tokens, padding left out.
+        """Operations of the matrix products of a beam search that finds `target` tokens for `source` tokens.
 
-        All hypotheses but the one that is there at the first step, and every earlier product kept.
+        One hypothesis at the first step, `beam` at every other, and nothing computed twice.
         """
         width, inner = self.d_model, 2 * self.d_model * self.d_ff
         encoder = source * self.layers * (4 * width**2 + inner + 2 * width**2)
