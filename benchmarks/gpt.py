@@ -68,23 +68,16 @@ def without_biases(weights: Weights) -> dict[str, np.ndarray]:
     return {name: np.zeros_like(value) if name in gone else value for name, value in weights.items()}
 
 
-def ours(shape: Shape, weights: Weights) -> Any:
+def ours(shape: Shape, weights: Weights, **changes: Any) -> Any:
     """A plainformer `LanguageModel`."""
     import jax
 
     from plainformer.models import LanguageModel, LanguageModelConfig
 
-    config = LanguageModelConfig(
-        vocab=shape.vocab,
-        context=shape.context,
-        layers=shape.layers,
-        d_model=shape.d_model,
-        d_ff=4 * shape.d_model,
-        heads=shape.heads,
-        activation="gelu",
-        dropout=0.0,
-        pad_vocab_to=1,
-    )
+    settings: dict[str, Any] = {"vocab": shape.vocab, "context": shape.context, "layers": shape.layers}
+    settings |= {"d_model": shape.d_model, "d_ff": 4 * shape.d_model, "heads": shape.heads}
+    settings |= {"activation": "gelu", "dropout": 0.0, "pad_vocab_to": 1}
+    config = LanguageModelConfig(**(settings | changes))
     return with_weights(LanguageModel(config, key=jax.random.key(0)), weights)
 
 

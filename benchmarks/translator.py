@@ -33,15 +33,26 @@ class Shape:
         attended = float((source * source + target * target + source * target).sum())  # the masked half included
         return 6.0 * (products + 2 * width * self.layers * attended)
 
+    def search_flops(self, source: int, target: int, beam: int) -> float:
+        """Operations of the matrix products of a beam search that finds `target` tokens for `source` tokens.
 
-def _attentions(shape: Shape) -> Iterator[str]:
+        One hypothesis at the first step, `beam` at every other, and nothing computed twice.
+        """
+        width, inner = self.d_model, 2 * self.d_model * self.d_ff
+        encoder = source * self.layers * (4 * width**2 + inner + 2 * width**2)
+        rows = 1 + beam * (target - 1)
+        return 2.0 * (encoder + rows * (self.layers * (6 * width**2 + inner) + self.vocab * width))
+
+
+def attentions(shape: Shape) -> Iterator[str]:
+    """Every attention."""
     for layer in range(shape.layers):
         yield f"encoder.layers.{layer}.self_attention"
         yield f"decoder.layers.{layer}.self_attention"
         yield f"decoder.layers.{layer}.cross_attention"
 
 
-def _layers(shape: Shape) -> Iterator[tuple[str, int]]:
+def layers(shape: Shape) -> Iterator[tuple[str, int]]:
     """Every layer, and how many norms it has."""
     for layer in range(shape.layers):
         yield f"encoder.layers.{layer}", 2
@@ -61,10 +72,10 @@ def random_weights(shape: Shape) -> dict[str, np.ndarray]:
     width = shape.d_model
     table = draw.normal(0, width**-0.5, (shape.vocab, width)).astype(np.float32)
     found = {"source_embedding.table": table}
-    for attention in _attentions(shape):
+    for attention in attentions(shape):
         for part in PARTS:
             found |= {f"{attention}.{part}.weight": matrix(width, width), f"{attention}.{part}.bias": small(width)}
-    for layer, norms in _layers(shape):
+    for layer, norms in layers(shape):
         inner, outer = f"{layer}.feed_forward.inner", f"{layer}.feed_forward.outer"
         found |= {f"{inner}.weight": matrix(width, shape.d_ff), f"{inner}.bias": small(shape.d_ff)}
         found |= {f"{outer}.weight": matrix(shape.d_ff, width), f"{outer}.bias": small(width)}
@@ -74,36 +85,29 @@ def random_weights(shape: Shape) -> dict[str, np.ndarray]:
     return found
 
 
-def ours(shape: Shape, weights: Weights) -> Any:
+def ours(shape: Shape, weights: Weights, **changes: Any) -> Any:
     """A plainformer `Transformer`."""
     import jax
 
     from plainformer.models import Transformer, TransformerConfig
 
-    config = TransformerConfig(
-        source_vocab=shape.vocab,
-        target_vocab=shape.vocab,
-        encoder_layers=shape.layers,
-        decoder_layers=shape.layers,
-        d_model=shape.d_model,
-        d_ff=shape.d_ff,
-        heads=shape.heads,
-        dropout=shape.dropout,
-        pad_vocab_to=1,
-    )
+    settings: dict[str, Any] = {"source_vocab": shape.vocab, "target_vocab": shape.vocab, "pad_vocab_to": 1}
+    settings |= {"encoder_layers": shape.layers, "decoder_layers": shape.layers, "heads": shape.heads}
+    settings |= {"d_model": shape.d_model, "d_ff": shape.d_ff, "dropout": shape.dropout}
+    config = TransformerConfig(**(settings | changes))
     return with_weights(Transformer(config, key=jax.random.key(0)), weights)
 
 
 def torch_names(shape: Shape, weights: Weights) -> dict[str, np.ndarray]:
     """The weights under the names of `torch.nn.TransformerEncoder` and `TransformerDecoder`, matrices as (out, in)."""
     found = {}
-    for attention in _attentions(shape):
+    for attention in attentions(shape):
         theirs = attention.replace("self_attention", "self_attn").replace("cross_attention", "multihead_attn")
         for kind in ("weight", "bias"):
             stacked = np.concatenate([weights[f"{attention}.{part}.{kind}"] for part in PARTS[:3]], axis=-1)
             found[f"{theirs}.in_proj_{kind}"] = stacked.T
             found[f"{theirs}.out_proj.{kind}"] = weights[f"{attention}.output.{kind}"].T
-    for layer, norms in _layers(shape):
+    for layer, norms in layers(shape):
         for part, theirs in (("inner", "linear1"), ("outer", "linear2")):
             for kind in ("weight", "bias"):
                 found[f"{layer}.{theirs}.{kind}"] = weights[f"{layer}.feed_forward.{part}.{kind}"].T
