@@ -11,6 +11,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import jax.numpy as jnp
+import numpy as np
 import pytest
 
 import plainformer
@@ -158,6 +160,19 @@ def test_a_window_that_slides_is_said_once(cli, models):
     assert cli("generate", models["character"], "the", "--max-tokens", 3).err == ""
 
 
+@pytest.mark.parametrize("weights", ["bfloat16", "int8"])
+def test_rounded_weights_write_what_the_rounded_model_prefers(cli, models, weights):
+    """Greedily, by the full forward of the same model, uncached."""
+    writer = plainformer.load(models["byte"], weights=weights)
+    said = cli("generate", models["byte"], "abc", "--max-tokens", 6, "--temperature", 0, "--weights", weights)
+    model, ids = writer.model.for_decoding(weights), writer.tokenizer.encode("abc")
+    for _ in range(6):
+        logits = np.array(model(jnp.asarray([ids]))[0, -1])
+        logits[list(writer._special["forbidden"])] = -np.inf
+        ids.append(int(logits.argmax()))
+    assert said.out == writer.tokenizer.decode(ids) + "\n"
+
+
 # Search
 
 
@@ -197,6 +212,7 @@ def test_the_n_best_are_lines_of_score_and_text(cli, models, kind):
     [
         ([""], "the prompt is empty; give some text to go on from"),
         (["é", "--skip-unknown"], "nothing is left of the prompt; give some text"),
+        (["a", "--weights", "int4"], "there are no int4 weights; choose float32, bfloat16, int8"),
         (["a", "--temperature", "-1"], "temperature is -1.0; give at least 0; 0 is greedy"),
         (["a", "--top-p", "2"], "top_p is 2.0; give a share above 0 and at most 1"),
         (["a", "--top-k", "-1"], "top_k is -1; give 0 (all) or how many"),

@@ -101,6 +101,19 @@ def test_every_line_has_its_n_best_with_falling_scores(cli, trained, answers):
         assert rows[best] != rows[second]
 
 
+@pytest.mark.parametrize("weights", ["bfloat16", "int8"])
+def test_rounded_weights_translate_and_change_no_more_than_the_scores(cli, trained, answers, weights):
+    """Of a model that is sure of itself; a score is a sum of log-probabilities, each off by some thousandths."""
+    lines = "\n".join(SENTENCES).encode()
+    scored = [
+        cli("translate", trained.folder, "--n-best", 1, *extra, stdin=lines) for extra in ((), ("--weights", weights))
+    ]
+    plain, rounded = ([line.split("\t") for line in outcome.out.splitlines()] for outcome in scored)
+    assert [text for _, text in rounded] == [text for _, text in plain] == answers
+    assert plain != rounded
+    assert max(abs(float(a) - float(b)) for (a, _), (b, _) in zip(plain, rounded, strict=True)) < 0.2
+
+
 def test_settings_of_the_search_are_used(cli, trained, answers):
     # A wide beam with a length penalty that adores length finds another translation of something.
     wide = cli(

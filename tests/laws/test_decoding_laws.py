@@ -93,7 +93,7 @@ def test_company_does_not_change_a_sentence(model: Transformer, found: list[list
 
 
 def test_a_beam_of_one_is_greedy(any_model: Transformer) -> None:
-    """`generate` runs `greedy_search` there; the definition of the beam says what must come out."""
+    """The definition of the beam says what must come out."""
     settings = dataclasses.replace(SETTINGS, beam_size=1, n_best=1)
     for source, (one,) in zip(SOURCES, generate(any_model, SOURCES, settings, **IDS), strict=True):
         next_logits = reference.model_logits(any_model, source, bos=BOS, eos=EOS)

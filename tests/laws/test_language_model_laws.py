@@ -140,7 +140,7 @@ def test_rotated_attention_hangs_on_distances_alone() -> None:
     def attend(query_at: jax.Array, key_at: jax.Array) -> jax.Array:
         return attention.attend(x, attention.keys_values(x, key_at), causal_mask(7), query_at)
 
-    at = jnp.arange(7)
+    at = jnp.arange(7)[None, :]
     here = attend(at, at)
     np.testing.assert_allclose(attend(at + 91, at + 91), here, atol=1e-4)
     np.testing.assert_allclose(attention(x, x, causal_mask(7)), here, atol=1e-5)

@@ -36,6 +36,7 @@ Penalty = Annotated[
     str | None, typer.Option(help="With --beam: gnmt ((5 + length) / 6)^alpha, average length^alpha, or none.")
 ]
 Alpha = Annotated[float | None, typer.Option(help="With --beam: exponent of the length penalty.")]
+Weights = Annotated[str, typer.Option(help="Write with weights rounded to float32 (as trained), bfloat16 or int8.")]
 NoPrompt = Annotated[bool, typer.Option("--no-prompt", help="Print the new text alone, without the prompt.")]
 Skip = Annotated[bool, typer.Option("--skip-unknown", help="Leave out of the prompt what the vocabulary lacks.")]
 AsJson = Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")]
@@ -58,6 +59,7 @@ def generate(
     n_best: NBest = None,
     length_penalty: Penalty = None,
     alpha: Alpha = None,
+    weights: Weights = "float32",
     no_prompt: NoPrompt = False,
     skip_unknown: Skip = False,
     as_json: AsJson = False,
@@ -81,7 +83,7 @@ def generate(
 
     keep_freed_memory()
     keep_compiled_programs()
-    writer = load_as(model, Writer)
+    writer = load_as(model, Writer, weights=weights)
     text = _known(writer, one_text(prompt, file, "prompt"), skip_unknown)
     changes = _given(max_tokens=max_tokens, repetition_penalty=repetition_penalty)
     if beam is None:

@@ -35,6 +35,9 @@ def translate(
         float | None, typer.Option(help="Above 1, what was written becomes less likely; 1 is none.")
     ] = None,
     max_source_tokens: Annotated[int, typer.Option(min=1, help="Refuse a longer line.")] = 1024,
+    weights: Annotated[
+        str, typer.Option(help="Decode with weights rounded to float32 (as trained), bfloat16 or int8.")
+    ] = "float32",
     batch: Annotated[int, typer.Option(min=1, help="Most lines translated at once.")] = 64,
 ) -> None:
     """Translate sentences from the arguments, a file or standard input to standard output.
@@ -49,7 +52,7 @@ def translate(
 
     keep_freed_memory()
     keep_compiled_programs()
-    translator = load_as(model, Translator)
+    translator = load_as(model, Translator, weights=weights)
     given = {
         "beam_size": beam,
         "n_best": n_best,

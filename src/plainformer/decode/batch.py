@@ -69,8 +69,8 @@ def group_by_length(
 def pools(lengths: Sequence[int], tokens: int, limit: int | None) -> Iterator[tuple[list[int], int, int]]:
     """Group sources, longest first, to be searched side by side: which ones, how many at once, their padded length.
 
-    The padded length is a multiple of 8, and shorter ones share it down to a half, or to nothing from 8 on: every pool is compiled anew, and
-    runs half empty at its end. The number at once is a power of two, and with the padding stays within `tokens`.
+    The padded length is a multiple of 8, and shorter ones share it down to a half (of 8, all): a pool is compiled anew,
+    and runs half empty at its end. The number at once is a power of two, and with the padding stays within `tokens`.
 
     Raises:
         InputError: `tokens` is below 1.

@@ -32,6 +32,7 @@ import numpy as np
 
 from plainformer.decode.constraints import Rules, next_logprobs
 from plainformer.decode.contract import CachedDecoder, EncoderDecoder, Hypotheses
+from plainformer.decode.program import compiled
 from plainformer.decode.settings import GenerationSettings
 from plainformer.nn.cache import Placement
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
@@ -129,7 +130,7 @@ def make_query(
     return Query(model, jnp.int32(0), weights, allowed, rules, settings.n_best)
 
 
-@eqx.filter_jit
+@compiled
 def begin(
     model: EncoderDecoder,
     source: Ids,
@@ -178,7 +179,7 @@ def run(query: Query, search: Search, enough: int = 0) -> Search:
         search = _add_slots(query, search, slots)
 
 
-@partial(eqx.filter_jit, donate="all-except-first")
+@partial(compiled, donate="all-except-first")
 def advance(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
     """Step after step until no more than `how[1]` sentences live, or no slot is free. Takes the memory of `search`."""
     query, enough = how

@@ -18,6 +18,7 @@ import numpy as np
 
 from plainformer.decode.batch import check_vocabulary
 from plainformer.decode.constraints import generated_tokens, penalise_repetition
+from plainformer.decode.program import compiled
 from plainformer.decode.sampling import sample
 from plainformer.decode.settings import SamplingSettings
 from plainformer.decode.window import window_start
@@ -126,7 +127,7 @@ def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState
     return state
 
 
-@eqx.filter_jit
+@compiled
 def _read(model: LanguageModel, ids: Int[Array, "rows piece"], state: LanguageModelState) -> LanguageModelState:
     return model.extend(ids, state)[1]
 
@@ -136,7 +137,7 @@ def _keys(seed: UInt32[Array, ""], numbers: Int[Array, " rows"]) -> Key[Array, "
     return jax.vmap(lambda number: jax.random.fold_in(jax.random.key(seed), number))(numbers)
 
 
-@eqx.filter_jit
+@compiled
 def _write(
     model: LanguageModel,
     pages: _Pages,

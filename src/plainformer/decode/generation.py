@@ -23,7 +23,7 @@ def generate(
     eos: int,
     pad: int,
     source_eos: int | None = None,
-    batch_tokens: int = 1024,
+    batch_tokens: int = 2048,
     allowed: Collection[int] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[list[Hypothesis]]:

@@ -1,7 +1,8 @@
 """A model folder, or a run, as the object that uses its model."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from plainformer.decode.labeller import Labeller
 from plainformer.decode.reader import Reader
@@ -12,6 +13,7 @@ from plainformer.folder import Model, load_folder, read_config
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
+from plainformer.nn.laid_out import Precision
 
 PLACES = ("average", "best", "last")
 """The model folders of a run; the first that is there is used."""
@@ -33,22 +35,39 @@ USERS: dict[type[Model], Any] = {
 User = TypeVar("User")
 
 
-def load(folder: str | Path) -> Any:
+def load(folder: str | Path, *, weights: str = "float32") -> Any:
     """The model in `folder`, or that of a run (`find_model`): a `Translator`, `Writer`, `Reader` or `Labeller`.
 
+    Args:
+        weights: float32, bfloat16 or int8: what the weights of a translator or writer are rounded to for decoding
+            (`nn.laid_out`). Scores of given texts are computed in float32 all the same.
+
     Raises:
-        InputError: there is none, or it is damaged.
+        InputError: there is none, or it is damaged; no such weights, or a model that does not decode.
     """
+    if weights not in get_args(Precision):
+        raise InputError(f"there are no {weights} weights", fix=f"choose {', '.join(get_args(Precision))}")
     found = find_model(Path(folder))
     content = load_folder(found)
     try:
-        return USERS[type(content.model)].of(content)
+        user = USERS[type(content.model)].of(content)
+        if weights == "float32":
+            return user
+        if not isinstance(user, Translator | Writer):
+            raise InputError(f"only what decodes can have {weights} weights", fix="leave them float32")
+        return replace(user, weights=weights)
     except InputError as error:
         where = found / "generation_config.json"
         raise InputError(f"{error.where or 'settings'}: {error.what}", where=str(where), fix=error.fix) from error
 
 
-def load_as(folder: str | Path, wanted: type[User] | tuple[type[User], ...], verb: str | None = None) -> User:
+def load_as(
+    folder: str | Path,
+    wanted: type[User] | tuple[type[User], ...],
+    verb: str | None = None,
+    *,
+    weights: str = "float32",
+) -> User:
     """`load`, where only one kind will do, or one of some.
 
     Args:
@@ -57,7 +76,7 @@ def load_as(folder: str | Path, wanted: type[User] | tuple[type[User], ...], ver
     Raises:
         InputError: as `load`, and for a model of another kind.
     """
-    found = load(folder)
+    found = load(folder, weights=weights)
     if not isinstance(found, wanted):
         first = wanted[0] if isinstance(wanted, tuple) else wanted
         what = f"this model is for plainformer {VERBS[type(found)]}, not for {verb or VERBS[first]}"

@@ -5,7 +5,6 @@ A batch that waits for its longest output computes as many steps for the rest in
 
 from collections.abc import Iterator, Sequence
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,6 +13,7 @@ from plainformer.decode.batch import pad_rows
 from plainformer.decode.beam import SLOTS, Query, Search, begin, ranked, run
 from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
+from plainformer.decode.program import compiled
 from plainformer.shapes import Array, Ids, Int, Valid
 
 SHARE = 4  # of a pool, which is filled again as soon as so much of it is free
@@ -55,10 +55,10 @@ def search_pool(
     while True:
         search = run(query, search, size - share if waiting else 0)
         live = np.asarray(search.live)
-        ended = [row for row, owner in enumerate(owners) if owner is not None and not live[row]]
+        ended = {row: owner for row, owner in enumerate(owners) if owner is not None and not live[row]}
         if ended:
-            found = ranked(search, query.n_best).unbatch(ended)
-            yield [(owners[row], hypotheses) for row, hypotheses in zip(ended, found, strict=True)]
+            found = ranked(search, query.n_best).unbatch(list(ended))
+            yield list(zip(ended.values(), found, strict=True))
         for row in ended:
             owners[row] = None
         free = [row for row, owner in enumerate(owners) if owner is None]
@@ -72,7 +72,7 @@ def search_pool(
                 owners[row] = index
 
 
-@eqx.filter_jit
+@compiled
 def _join(
     model: EncoderDecoder,
     search: Search,

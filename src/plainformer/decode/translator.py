@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -12,6 +13,7 @@ from plainformer.decode.settings import GenerationSettings, changed
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.transformer import Transformer
+from plainformer.nn.laid_out import Precision
 from plainformer.text import Tokenizer
 
 
@@ -40,6 +42,7 @@ class Translator:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     settings: GenerationSettings
+    weights: Precision = "float32"
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Translator":
@@ -69,7 +72,7 @@ class Translator:
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         sources = self.source_tokenizer.encode_batch([texts[index] for index in wanted])
         found = generate(
-            self.model,
+            self._decoder,
             sources,
             changed(self.settings, changes),
             **self._special(),
@@ -114,6 +117,11 @@ class Translator:
                     where=place,
                     fix=fix,
                 )
+
+    @cached_property
+    def _decoder(self) -> Transformer:
+        """The model that translates. In float32 it is the one that was loaded: a beam has rows enough for its order."""
+        return self.model if self.weights == "float32" else self.model.for_decoding(self.weights)
 
     def _sayable(self) -> Collection[int] | None:
         """All ids but the one for what the vocabulary lacks: it stands for no text, and would be dropped unseen."""

@@ -14,6 +14,7 @@ from plainformer.decode.texts import encode_texts, places_of
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
 from plainformer.models.language_model import LanguageModel
+from plainformer.nn.laid_out import Precision
 from plainformer.text import Tokenizer
 from plainformer.text.stream import TextStream
 
@@ -91,6 +92,7 @@ class Writer:
     model: LanguageModel
     tokenizer: Tokenizer
     settings: SamplingSettings = field(default_factory=SamplingSettings)
+    weights: Precision = "float32"
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Writer":
@@ -187,7 +189,7 @@ class Writer:
             raise InputError(f"max_tokens is {longest}", fix="give at least 1")
         results: list[list[Continuation]] = []
         for ids in self._encode(prompts):
-            found = best_continuations(self.model, ids, settings, max_tokens=longest, **self._special)
+            found = best_continuations(self._decoder, ids, settings, max_tokens=longest, **self._special)
             texts = [self._text(ids) for _ in found]
             results.append(
                 [
@@ -238,12 +240,17 @@ class Writer:
         """The new text of every row, turn after turn."""
         prompts, numbers = [prompt for prompt, _ in rows], [number for _, number in rows]
         for fresh in continuations(
-            self.model, prompts, settings, numbers=numbers, burst=burst, on_slide=on_slide, **self._special
+            self._decoder, prompts, settings, numbers=numbers, burst=burst, on_slide=on_slide, **self._special
         ):
             yield [text.push(ids) for text, ids in zip(texts, fresh, strict=True)]
             if all(text.ended for text in texts):
                 return
         yield [text.finish() for text in texts]
+
+    @cached_property
+    def _decoder(self) -> LanguageModel:
+        """The model that writes."""
+        return self.model.for_decoding(self.weights)
 
     @cached_property
     def _special(self) -> dict[str, Any]:

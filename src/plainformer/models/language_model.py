@@ -15,6 +15,7 @@ from plainformer.nn.block import EncoderLayer, split_keys
 from plainformer.nn.cache import KeysValues, Placement, empty_cache, in_order, places_of, widen
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, logits_of
+from plainformer.nn.laid_out import LaidOut, Precision, lay_out
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import causal_mask
 from plainformer.nn.norm import Norm
@@ -45,7 +46,7 @@ class LanguageModel(eqx.Module):
     position: Position | None
     layers: tuple[EncoderLayer, ...]
     norm: Norm | None
-    output: Linear | None
+    output: Linear | LaidOut | None
     dropout: Dropout
     config: LanguageModelConfig = eqx.field(static=True)
 
@@ -72,7 +73,8 @@ class LanguageModel(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        return logits_of(hidden, self.output_weight, self.config.vocab)
+        output = self.output if isinstance(self.output, LaidOut) else self.output_weight
+        return logits_of(hidden, output, self.config.vocab)
 
     def __call__(self, ids: Ids, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Logits:
         """Logits (batch, seq, vocab) of every next token."""
@@ -118,6 +120,14 @@ class LanguageModel(eqx.Module):
     def output_weight(self) -> Float[Array, "d_model vocab"]:
         """The output projection, which may be the embedding's table."""
         return self.embedding.table.T if self.output is None else self.output.weight
+
+    def for_decoding(self, precision: Precision) -> "LanguageModel":
+        """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
+        laid = lay_out(self, precision)
+        if self.output is not None:
+            return laid
+        table = LaidOut(self.embedding.table, None, precision)
+        return eqx.tree_at(lambda model: model.output, laid, table, is_leaf=lambda part: part is None)
 
     def _embed(self, ids: Ids, positions: Int[Array, "#batch #seq"], key: PRNGKeyArray | None) -> Hidden:
         """Token embeddings, plus positions where they are added, with dropout on the sum."""

@@ -20,6 +20,7 @@ from plainformer.nn.block import DecoderLayer, EncoderLayer, split_keys
 from plainformer.nn.cache import KeysValues, Placement, empty_cache, in_order, places_of, widen
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, logits_of
+from plainformer.nn.laid_out import LaidOut, Precision, lay_out
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.norm import Norm
@@ -126,7 +127,7 @@ class Transformer(eqx.Module):
     position: Position
     encoder: Encoder
     decoder: Decoder
-    output: Linear | None
+    output: Linear | LaidOut | None
     dropout: Dropout
     config: TransformerConfig = eqx.field(static=True)
 
@@ -176,7 +177,8 @@ class Transformer(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        return logits_of(hidden, self.output_weight, self.config.target_vocab)
+        output = self.output if isinstance(self.output, LaidOut) else self.output_weight
+        return logits_of(hidden, output, self.config.target_vocab)
 
     def __call__(
         self,
@@ -237,6 +239,14 @@ class Transformer(eqx.Module):
     def output_weight(self) -> Float[Array, "d_model vocab"]:
         """The output projection, which may be an embedding's table."""
         return self._target_embedding.table.T if self.output is None else self.output.weight
+
+    def for_decoding(self, precision: Precision) -> "Transformer":
+        """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
+        laid = lay_out(self, precision)
+        if self.output is not None:
+            return laid
+        table = LaidOut(self._target_embedding.table, None, precision)
+        return eqx.tree_at(lambda model: model.output, laid, table, is_leaf=lambda part: part is None)
 
     @property
     def _target_embedding(self) -> Embedding:

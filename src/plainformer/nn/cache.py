@@ -49,11 +49,15 @@ def empty_cache(batch: int, heads: int, places: int, d_k: int, d_v: int, dtype: 
 
 
 def write(cache: KeysValues, new: KeysValues, place: Int[Array, ""]) -> KeysValues:
-    """The cache with `new` (one token or more) written from `place` on, for all rows at once."""
-    return KeysValues(
+    """The cache with `new` (one token or more) written from `place` on, for all rows at once.
+
+    Written once, in place: a compiler that fuses would write it again wherever it is used, each time into a copy.
+    """
+    written = KeysValues(
         jax.lax.dynamic_update_slice(cache.keys, new.keys, (0, 0, 0, place)),
         jax.lax.dynamic_update_slice(cache.values, new.values, (0, 0, place, 0)),
     )
+    return jax.lax.optimization_barrier(written)
 
 
 def widen(cache: KeysValues, places: int) -> KeysValues:

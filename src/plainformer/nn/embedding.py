@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.nn.laid_out import LaidOut
 from plainformer.nn.precision import multiply
 from plainformer.shapes import Array, Float, Int, PRNGKeyArray
 
@@ -30,9 +31,9 @@ class Embedding(eqx.Module):
 
 
 def logits_of(
-    hidden: Float[Array, "*axes d_model"], weight: Float[Array, "d_model rows"], vocab: int
+    hidden: Float[Array, "*axes d_model"], weight: Float[Array, "d_model rows"] | LaidOut, vocab: int
 ) -> Float[Array, "*axes rows"]:
     """Hidden states to float32 logits by an output projection; those of rows from `vocab` on, no tokens, are -inf."""
-    logits = multiply(hidden, weight)
+    logits = weight(hidden) if isinstance(weight, LaidOut) else multiply(hidden, weight)
     real = jnp.arange(logits.shape[-1]) < vocab
     return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -jnp.inf)

@@ -10,13 +10,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from plainformer.machine import compiler_options
 from plainformer.objective import LossSums
 from plainformer.shapes import Array, PRNGKeyArray
 from plainformer.train.state import Model, TrainState, no_loss
-
-# XLA's CPU compiler removes optimisation barriers before it fuses, and then computes whole layers again and again
-# inside the operations that use them: a median step took 715 ms, with the barriers kept 551.
-COMPILER_OPTIONS = {"cpu": {"xla_disable_hlo_passes": "cse_barrier_expander"}}
 
 Batch = Any  # a PyTree of arrays with the batch as first axis
 
@@ -72,7 +69,7 @@ def make_step(
             bad_groups=jnp.where(jnp.broadcast_to(first_bad, bad_groups.shape), bad_groups, state.bad_groups),
         )
 
-    options: dict[str, Any] = {"compiler_options": COMPILER_OPTIONS.get(jax.default_backend(), {})}
+    options: dict[str, Any] = {"compiler_options": compiler_options()}
     compiled = eqx.filter_jit(step, donate="all-except-first", **options)
     return lambda state, batch: compiled(batch, state)
 

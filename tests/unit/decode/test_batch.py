@@ -2,7 +2,7 @@
 
 import pytest
 
-from plainformer.decode.batch import group_by_length, pad_rows
+from plainformer.decode.batch import group_by_length, pad_rows, pools
 from plainformer.errors import InputError
 from plainformer.models.config import TransformerConfig
 
@@ -38,3 +38,19 @@ def test_rows_beyond_the_given_hold_one_end_of_sentence() -> None:
     ids, valid = pad_rows([[5, 6, 2], [2]], 3, 5, 2)
     assert ids.tolist() == [[5, 6, 2, 2, 2], [2, 2, 2, 2, 2], [2, 2, 2, 2, 2]]
     assert valid.sum(axis=1).tolist() == [3, 1, 1]
+
+
+@pytest.mark.parametrize("lengths", [[1], [4, 3, 1], [40, 39, 21, 20, 12, 9, 8, 1], [17] * 50, [500, 3, 3, 3]])
+def test_pools_hold_every_source_once_and_none_is_padded_to_twice_its_length(lengths: list[int]) -> None:
+    found = list(pools(lengths, 256, None))
+    assert sorted(index for members, _, _ in found for index in members) == list(range(len(lengths)))
+    for members, size, width in found:
+        assert members
+        assert width % 8 == 0
+        assert all(lengths[index] <= width < max(2 * lengths[index], 9) for index in members)
+        assert size == 1 or size * width <= 256
+        assert size < 2 * len(members)
+
+
+def test_a_pool_is_no_wider_than_the_model_reads() -> None:
+    assert [width for _, _, width in pools([11, 3], 64, 11)] == [11, 8]

@@ -1,0 +1,94 @@
+"""The fast twin of `linear.Linear` for decoding: weights laid out once, and rounded if wished.
+
+Decoding multiplies few rows by large matrices, again and again, and what takes its time is to bring the weights from
+memory. Here each output's weights lie side by side, so that a processor reads them as they come, where the order of
+`Linear` has them rearranged at every product; and in bfloat16 or int8 there are fewer bytes to bring.
+"""
+
+from typing import Literal, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from plainformer.nn.linear import Linear
+from plainformer.shapes import Array, Float, Int
+
+Precision = Literal["float32", "bfloat16", "int8"]
+
+FEW = 32  # rows: up to here the weights are the left factor, which no library rearranges
+LEVELS = 127  # of int8, to either side of zero
+
+Model = TypeVar("Model", bound=eqx.Module)
+
+
+class LaidOut(eqx.Module):
+    """y = x W + b over the last axis, float32, for weights that only decode.
+
+    float32: as they are. bfloat16: the weights and, at each product, the inputs are rounded to it. int8: each output's
+    weights are rounded to 255 levels of their largest (absmax, per channel); inputs are two digits of int8, sixteen
+    bits together, so that the weights alone lose precision. Sums are float32, or exact integers.
+    """
+
+    weight: Float[Array, "d_out d_in"] | Int[Array, "d_out d_in"]
+    scale: Float[Array, " d_out"] | None
+    bias: Float[Array, " d_out"] | None
+
+    def __init__(
+        self, weight: Float[Array, "d_out d_in"], bias: Float[Array, " d_out"] | None, precision: Precision
+    ) -> None:
+        self.weight, self.scale, self.bias = weight, None, bias
+        if precision == "int8":
+            self.weight, self.scale = to_int8(self.weight)
+        elif precision == "bfloat16":
+            self.weight = self.weight.astype(jnp.bfloat16)
+
+    def __call__(self, x: Float[Array, "*axes d_in"]) -> Float[Array, "*axes d_out"]:
+        tokens = x.reshape(-1, x.shape[-1])
+        if self.scale is not None:
+            y = self._by_digits(tokens, self.scale)
+        elif self.weight.dtype == jnp.bfloat16:
+            # Two rows at least: XLA's own product of one row is ten times slower than its library's of two.
+            rows = jnp.broadcast_to(tokens, (2, tokens.shape[1])) if len(tokens) == 1 else tokens
+            y = _product(rows.astype(jnp.bfloat16), self.weight)[: len(tokens)]
+        elif len(tokens) <= FEW:
+            y = jax.lax.optimization_barrier(_product(self.weight, tokens)).T
+        else:
+            y = _product(tokens, self.weight)
+        if self.bias is not None:
+            y = y + self.bias[None, :]
+        return y.reshape(*x.shape[:-1], y.shape[-1])
+
+    def _by_digits(
+        self, tokens: Float[Array, "rows d_in"], weight_scale: Float[Array, " d_out"]
+    ) -> Float[Array, "rows d_out"]:
+        """x = s (first + second / 254), and the products of both digits at once, as so many rows more."""
+        first, scale = to_int8(tokens)
+        rest = tokens / scale[:, None] - first.astype(jnp.float32)  # half a level at most
+        second = jnp.round(rest * (2 * LEVELS)).astype(jnp.int8)
+        both = _product(jnp.concatenate([first, second]), self.weight).astype(jnp.float32)
+        high, low = jnp.split(both, 2)
+        return (high + low / (2 * LEVELS)) * scale[:, None] * weight_scale[None, :]
+
+
+def to_int8(rows: Float[Array, "rows width"]) -> tuple[Int[Array, "rows width"], Float[Array, " rows"]]:
+    """Each row as int8 times a scale of its own."""
+    peak = jnp.abs(rows).max(axis=1)
+    scale = jnp.where(peak == 0.0, 1.0, peak / LEVELS)
+    return jnp.round(rows / scale[:, None]).astype(jnp.int8), scale
+
+
+@eqx.filter_jit
+def lay_out(model: Model, precision: Precision) -> Model:
+    """The model with every `Linear` laid out, to be used for decoding only."""
+    return jax.tree.map(
+        lambda part: LaidOut(part.weight.T, part.bias, precision) if isinstance(part, Linear) else part,
+        model,
+        is_leaf=lambda part: isinstance(part, Linear),
+    )
+
+
+def _product(a: Array, b: Array) -> Array:
+    """a bᵀ, summed in float32, or in int32 where the factors are integers."""
+    sums = jnp.int32 if a.dtype == jnp.int8 else jnp.float32
+    return jax.lax.dot_general(a, b, (((1,), (1,)), ((), ())), preferred_element_type=sums)
