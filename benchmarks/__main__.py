@@ -11,12 +11,32 @@ import sys
 import tempfile
 from pathlib import Path
 
-from benchmarks import machine, profile, program, start, train_epoch, train_gpt, train_translator
+from benchmarks import (
+    decode_gpt2,
+    decode_marian,
+    decode_tiny,
+    machine,
+    profile,
+    program,
+    start,
+    train_epoch,
+    train_gpt,
+    train_translator,
+)
 from benchmarks.contest import ContestError, contest
 from benchmarks.row import Row, keep_options
 from benchmarks.table import Outcome, markdown, plain
 
-MODULES = (train_gpt, train_translator, train_epoch, start, program)  # each has rows(options)
+MODULES = (
+    train_gpt,
+    train_translator,
+    train_epoch,
+    decode_gpt2,
+    decode_marian,
+    decode_tiny,
+    start,
+    program,
+)  # each has rows(options)
 
 # Places on a user's disk: rows and contestants that need them say so.
 PLACES = {
