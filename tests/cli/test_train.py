@@ -50,6 +50,14 @@ def test_progress_goes_to_stderr_and_the_way_on_to_stdout(trained):
     assert trained.outcome.out.splitlines()[-1].startswith(f"the model is in {trained.folder / 'average'}; try: ")
 
 
+def test_before_the_first_step_it_says_what_it_waits_for(trained):
+    lines = trained.outcome.err.splitlines()
+    told = [number for number, line in enumerate(lines) if line.startswith("compiling ")]
+    shapes = int(lines[told[0]].rpartition(" ")[2])
+    assert [lines[number] for number in told] == [f"compiling {n} of {shapes}" for n in range(1, len(told) + 1)]
+    assert told[0] < next(number for number, line in enumerate(lines) if line.startswith("step "))
+
+
 def test_the_three_models_share_tokenizer_and_shape_and_differ_in_weights(trained):
     folders = [trained.folder / name for name in ("best", "last", "average")]
     assert {Tokenizer.load(folder / "tokenizer.json").fingerprint for folder in folders} == {

@@ -82,6 +82,7 @@ class ClassificationTask:
             objective=ClassificationObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
             dev_batches=dev_loader.in_order,
+            shapes=len(loader.buckets),
             content=lambda model: self._content(model, tokenizers),
             initial=self._from_start if self.reader else None,
             unit="texts",

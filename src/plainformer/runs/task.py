@@ -51,6 +51,7 @@ class Work:
         content: a trained model as the folder that is kept of it.
         describe: more figures of the development set, from its mean NLL (nats a token).
         bleu: BLEU of a model's translations of the development set, for the tasks that have it.
+        shapes: how many shapes of batch there are, each of which is a program to compile.
         initial: the model to start from, where it is not a new one.
         unit: what the throughput counts.
     """
@@ -62,6 +63,7 @@ class Work:
     content: Callable[[Model], ModelFolder]
     describe: Callable[[float], Mapping[str, float]] = field(default=lambda nll: {})
     bleu: Callable[[Any], float] | None = None
+    shapes: int = 1
     initial: Callable[[AnyConfig, PRNGKeyArray], Model] | None = None
     unit: str = "target tokens"
 

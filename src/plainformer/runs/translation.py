@@ -15,6 +15,7 @@ from plainformer.folder import Model, ModelFolder
 from plainformer.models.transformer import Transformer
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
+from plainformer.runs.learnt import learnt
 from plainformer.runs.task import Console, Tokenizers, Work
 from plainformer.text import Tokenizer, train_bpe, train_character, train_word
 
@@ -66,11 +67,13 @@ class TranslationTask:
                 texts, options.vocab_size, byte_fallback=options.byte_fallback, min_frequency=options.min_frequency
             )
 
+        key = fingerprint(pairs), options.model_dump()
         if options.joint:
-            both = learn([*pairs.source, *pairs.target])
+            both = learnt(lambda: learn([*pairs.source, *pairs.target]), "both", *key)
             tokenizers, second = Tokenizers(both, both), ""
         else:
-            tokenizers = Tokenizers(learn(pairs.source), learn(pairs.target))
+            source = learnt(lambda: learn(pairs.source), "source", *key)
+            tokenizers = Tokenizers(source, learnt(lambda: learn(pairs.target), "target", *key))
             second = f" and {tokenizers.target.vocab_size:,}"
         console.say(f"tokenizer: {options.kind}, {tokenizers.source.vocab_size:,}{second} tokens")
         return tokenizers
@@ -95,6 +98,7 @@ class TranslationTask:
             objective=TranslationObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
             dev_batches=dev_loader.in_order,
+            shapes=len(loader.buckets),
             content=lambda model: self._content(model, tokenizers),
             bleu=self._dev_bleu(dev, tokenizers) if recipe.train.bleu_every else None,
         )

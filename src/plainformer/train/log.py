@@ -82,6 +82,11 @@ class Log:
             self._out.write(text + "\n")
         self._out.flush()
 
+    def doing(self, text: str) -> None:
+        """What goes on until the next line: on a terminal it stands in the place of the progress."""
+        self._out.write(f"\r\x1b[2K{text}" if self._live else text + "\n")
+        self._out.flush()
+
     def say(self, text: str) -> None:
         """A line that stays."""
         self._out.write(f"\r\x1b[2K{text}\n" if self._live else text + "\n")
