@@ -1,15 +1,7 @@
-"""The compiled program of a training step, and what is in its text."""
+"""What is in the text of a compiled program."""
 
-import inspect
 import math
 import re
-from collections.abc import Callable
-from typing import Any
-
-
-def lowered(update: Callable[..., Any], state: Any, batch: Any) -> Any:
-    """What `plainformer.train.step.make_step` gave, ready to be compiled for this state and batch."""
-    return inspect.getclosurevars(update).nonlocals["compiled"].lower(batch, state)
 
 
 def largest(text: str, axis: int) -> int:

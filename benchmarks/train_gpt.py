@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.compiled import lowered
 from benchmarks.contest import Result
 from benchmarks.gpt import (
     Shape,
@@ -124,7 +123,7 @@ def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int)
         loss, before = total - before, total
         return loss
 
-    step.lowered = lambda block: lowered(update, state, of(block))  # pyright: ignore[reportFunctionMemberAccess]
+    step.lowered = lambda block: update.lower(state, of(block))  # pyright: ignore[reportFunctionMemberAccess]
     return step
 
 

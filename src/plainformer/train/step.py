@@ -57,14 +57,18 @@ class Step:
         self.compiling: Callable[[int], None] = lambda number: None
         """Told of the first batch of a shape, before its program is compiled: which program it is, from 1."""
 
+    def lower(self, state: TrainState, batch: Batch) -> jax.stages.Lowered:
+        """The program for the shapes of `state` and `batch`, to be compiled or looked at."""
+        arrays, rest = _parted(state)
+        return self._compiled.lower(batch, arrays, rest)
+
     def compile_ahead(self, state: TrainState, batch: Batch) -> None:
         """Begin to compile, in a thread, for the shapes and devices of `state` and `batch`; a call waits for it.
 
         What goes wrong there goes wrong again in the call, which tells of it.
         """
-        arrays, rest = _parted(state)
         thread = ThreadPoolExecutor(1)
-        self._ahead = thread.submit(lambda: self._compiled.lower(batch, arrays, rest).compile())
+        self._ahead = thread.submit(lambda: self.lower(state, batch).compile())
         thread.shutdown(wait=False)
 
     def __call__(self, state: TrainState, batch: Batch) -> TrainState:
