@@ -73,7 +73,9 @@ def test_heads_joined_over_the_batch_are_caught(monkeypatch: pytest.MonkeyPatch)
     """Concatenated along the batch instead of along the features, and then read as (batch, seq, heads · d_v)."""
 
     def joined(self: attention.MultiHeadAttention, x, seen, mask, positions=None, *, trace=NO_TRACE) -> jax.Array:
-        heads = kernel.fast_attention(self._split(self.query(x), self.heads), *seen, mask)
+        heads = kernel.fast_attention(
+            self._split(self.query(x), self.heads), seen.keys.swapaxes(-1, -2), seen.values, mask
+        )
         along_the_batch = jnp.concatenate([heads[:, head] for head in range(self.heads)], axis=0)
         return self.output(along_the_batch.reshape(*x.shape[:2], -1))
 

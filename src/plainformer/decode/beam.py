@@ -130,8 +130,7 @@ def make_query(
     return Query(model, jnp.int32(0), weights, allowed, rules, settings.n_best)
 
 
-@compiled
-def begin(
+def fresh(
     model: EncoderDecoder,
     source: Ids,
     source_valid: Valid,
@@ -143,6 +142,9 @@ def begin(
     """Sources read, and one empty hypothesis for every sentence that has a bound."""
     decoder = model.start(model.encode(source, source_valid), source_valid, slots * beam)
     return first(decoder, jnp.full(bounds.shape, rules.bos, jnp.int32), bounds, rules, beam, slots)
+
+
+begin = compiled(fresh)
 
 
 def first(

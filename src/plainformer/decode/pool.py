@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.batch import pad_rows
-from plainformer.decode.beam import SLOTS, Query, Search, begin, ranked, run
+from plainformer.decode.beam import SLOTS, Query, Search, begin, fresh, ranked, run
 from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
 from plainformer.decode.program import compiled
@@ -84,5 +84,5 @@ def _join(
 ) -> Search:
     """The search with new sentences in the given rows."""
     _, beam, slots = search.lineage.shape
-    fresh = begin(model, source, source_valid, bounds, rules, beam, slots)
-    return jax.tree.map(lambda all, new: all.at[rows].set(new), search, fresh)
+    new = fresh(model, source, source_valid, bounds, rules, beam, slots)
+    return jax.tree.map(lambda all, some: all.at[rows].set(some), search, new)
