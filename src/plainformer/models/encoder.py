@@ -24,7 +24,6 @@ from plainformer.nn.mask import padding_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Position
 from plainformer.nn.precision import multiply, upcast
-from plainformer.nn.stack import through_layers
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Ids, Logits, PRNGKeyArray, Valid
 
@@ -57,7 +56,10 @@ class TextEncoder(eqx.Module):
         """
         embedding_key, *layer_keys = split_keys(key, 1 + len(self.layers))
         x = self._embed(ids, embedding_key)
-        x = through_layers(self.layers, x, padding_mask(valid), keys=layer_keys, trace=trace)
+        mask = padding_mask(valid)
+        for index, (layer, layer_key) in enumerate(zip(self.layers, layer_keys, strict=True)):
+            with jax.named_scope(f"layer_{index}"):
+                x = layer(x, mask, key=layer_key, trace=trace.scope(index))
         return x if self.norm is None else self.norm(x)
 
     def _embed(self, ids: Ids, key: PRNGKeyArray | None) -> Hidden:

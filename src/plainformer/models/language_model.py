@@ -20,7 +20,6 @@ from plainformer.nn.linear import Linear
 from plainformer.nn.mask import causal_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Position
-from plainformer.nn.stack import through_layers
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Ids, Int, Logits, PRNGKeyArray
 
@@ -66,7 +65,10 @@ class LanguageModel(eqx.Module):
         """Ids (batch, seq) to hidden states (batch, seq, d_model); position t sees ids 0 … t. With a `key`, dropout."""
         embedding_key, *layer_keys = split_keys(key, 1 + len(self.layers))
         x = self._embed(ids, jnp.arange(ids.shape[1])[None, :], embedding_key)
-        x = through_layers(self.layers, x, causal_mask(ids.shape[1]), keys=layer_keys, trace=trace)
+        mask = causal_mask(ids.shape[1])
+        for index, (layer, layer_key) in enumerate(zip(self.layers, layer_keys, strict=True)):
+            with jax.named_scope(f"layer_{index}"):
+                x = layer(x, mask, key=layer_key, trace=trace.scope(index))
         return x if self.norm is None else self.norm(x)
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
