@@ -129,7 +129,7 @@ class TranslatorSubject(Subject):
         self.extend = eqx.filter_jit(lambda model, ids, state: model.extend(ids, state))
 
     def memory(self, source: jax.Array, valid: jax.Array, *, positions: float = 1.0) -> jax.Array:
-        return self.encode(self.model, source, valid, jnp.full((1, 1), positions))
+        return self.encode(self.model, source, valid, jnp.full((1, 1, 1), positions))
 
 
 class LanguageSubject(Subject):

@@ -147,7 +147,7 @@ def test_an_inverted_causal_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 def test_one_projection_shared_by_query_key_and_value_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def shared(self: attention.MultiHeadAttention, memory: jax.Array) -> KeysValues:
         projected = self._split(self.query(memory), self.heads)
-        return KeysValues(projected, projected)
+        return KeysValues(projected.swapaxes(-1, -2), projected)
 
     monkeypatch.setattr(attention.MultiHeadAttention, "keys_values", shared)
     subject = TranslatorSubject(SHALLOW)
