@@ -46,7 +46,7 @@ class EncoderSubject(Subject):
         bare = skeleton_of(replace(self.config, position="sinusoidal"))  # so that nothing is turned
         own = eqx.tree_at(lambda m: m.encoder.position, self.model, None, is_leaf=lambda leaf: leaf is None)
         model = jax.tree.unflatten(jax.tree.structure(bare), jax.tree.leaves(own))
-        nowhere = Weighed(model.encoder.position, jnp.zeros((1, 1)))
+        nowhere = Weighed(model.encoder.position, jnp.zeros((1, 1, 1)))
         return eqx.tree_at(lambda m: m.encoder.position, model, nowhere)
 
 
