@@ -26,11 +26,11 @@ from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
 from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
-from plainformer.train.mesh import data_mesh, on_mesh, replicate, split_batch
+from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import Schedule, make_schedule
-from plainformer.train.state import TrainState, initial_state
-from plainformer.train.step import Step, StepSettings, make_evaluation, make_step
+from plainformer.train.state import initial_state
+from plainformer.train.step import StepSettings, make_evaluation, make_step
 
 
 def open_task(recipe: Recipe) -> Task:
@@ -76,16 +76,13 @@ def run_recipe(
 
         # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
         init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
+        model = (work.initial or _new_model)(work.config, init_key)
+        say(f"model: {count_parameters(model):,} parameters")
         schedule = schedule_of(recipe, work.config.d_model)
         optimizer = optimizer_of(recipe, schedule)
-        settings = StepSettings(recipe.train.accumulate, recipe.train.compute_dtype)
-        step = make_step(work.objective, optimizer, settings, dropout_key)
+        state, looked = replicate(initial_state(model, optimizer), mesh), Progress()
 
         seen = _seen_through(work, recipe, folder, mesh)
-        # A run that is resumed may go on with a batch of another shape than that of step 1.
-        state, looked = _begin(work, optimizer, init_key, mesh, None if resume else step), Progress()
-        say(f"model: {count_parameters(state.model):,} parameters")
-
         # Only now: input that will not do leaves the disk as it was, and an older run where it is.
         lock.take()
         begin_run(recipe, folder, task, tokenizers, resume=resume)
@@ -94,6 +91,8 @@ def run_recipe(
                 state, looked = restored.state, Progress.from_notes(restored.notes)
                 say(f"resuming after step {int(state.step):,}")
             log = _open_log(folder, recipe, int(state.step), work.unit)
+            settings = StepSettings(recipe.train.accumulate, recipe.train.compute_dtype)
+            step = make_step(work.objective, optimizer, settings, dropout_key)
             step.compiling = lambda number: log.doing(f"compiling {number} of {work.shapes}")
             around = Surroundings(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
             try:
@@ -113,21 +112,6 @@ def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> 
         require("tensorboardX", extra="tensorboard")
     task.check_needs()
     return tokenizers, task.prepare(tokenizers, mesh.size, console), mesh
-
-
-def _begin(
-    work: Work, optimizer: optax.GradientTransformation, key: PRNGKeyArray, mesh: Mesh, step: Step | None
-) -> TrainState:
-    """The state before the first step. Meanwhile a thread compiles the program of `step` for the first batch."""
-
-    def begin(key: PRNGKeyArray) -> TrainState:
-        return initial_state((work.initial or _new_model)(work.config, key), optimizer)
-
-    if step:
-        first = split_batch(next(work.batches(1, 1)), mesh)
-        step.compile_ahead(on_mesh(eqx.filter_eval_shape(begin, key), mesh), first)
-    # Not in one program: XLA would round some products of the initial weights another way.
-    return replicate(begin(key), mesh)
 
 
 def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:

@@ -31,17 +31,6 @@ def replicate(tree: Any, mesh: Mesh) -> Any:
     )
 
 
-def on_mesh(shapes: Any, mesh: Mesh) -> Any:
-    """The shapes of arrays as those of `replicate`d ones."""
-    everywhere = NamedSharding(mesh, PartitionSpec())
-
-    def place(leaf: Any) -> Any:
-        is_shape = isinstance(leaf, jax.ShapeDtypeStruct)
-        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=everywhere) if is_shape else leaf
-
-    return jax.tree.map(place, shapes)
-
-
 def split_batch(batch: Any, mesh: Mesh) -> Any:
     """`batch` with its rows spread over the devices; XLA then sums losses and gradients across them by itself."""
     return jax.device_put(batch, NamedSharding(mesh, PartitionSpec("data")))

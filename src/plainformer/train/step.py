@@ -1,10 +1,9 @@
 """LOSS -> UPDATE: one training step, and the evaluation of a dev set."""
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -42,70 +41,28 @@ class StepSettings:
 class Step:
     """The compiled update `state, batch -> state`. The old state's memory is reused: do not touch it afterwards.
 
-    There is a program for each shape of batch, compiled when the first of that shape comes.
+    There is a program for each shape of batch, compiled, or found where it is kept, when the first of that shape comes.
+
+    Attributes:
+        compiling: told so before, with the number of the program, from 1.
     """
 
     def __init__(self, update: Callable[[Batch, TrainState], TrainState]) -> None:
-        def on_arrays(batch: Batch, arrays: list[Any], rest: _Rest) -> list[Any]:
-            return _parted(update(batch, _joined(arrays, rest)))[0]
-
-        # Not Equinox's `filter_jit`, which compiles from arrays only, and not from their shapes.
         options: dict[str, Any] = {"compiler_options": compiler_options()}
-        self._compiled = jax.jit(on_arrays, donate_argnums=1, static_argnums=2, **options)
-        self._shapes: set[Any] = set()
-        self._ahead: Future[Any] | None = None
+        self._compiled = eqx.filter_jit(update, donate="all-except-first", **options)
+        self._shapes: set[tuple[tuple[int, ...], ...]] = set()
         self.compiling: Callable[[int], None] = lambda number: None
-        """Told of the first batch of a shape, before its program is compiled: which program it is, from 1."""
-
-    def lower(self, state: TrainState, batch: Batch) -> jax.stages.Lowered:
-        """The program for the shapes of `state` and `batch`, to be compiled or looked at."""
-        arrays, rest = _parted(state)
-        return self._compiled.lower(batch, arrays, rest)
-
-    def compile_ahead(self, state: TrainState, batch: Batch) -> None:
-        """Begin to compile, in a thread, for the shapes and devices of `state` and `batch`; a call waits for it.
-
-        What goes wrong there goes wrong again in the call, which tells of it.
-        """
-        thread = ThreadPoolExecutor(1)
-        self._ahead = thread.submit(lambda: self.lower(state, batch).compile())
-        thread.shutdown(wait=False)
 
     def __call__(self, state: TrainState, batch: Batch) -> TrainState:
         shape = tuple(leaf.shape for leaf in jax.tree.leaves(batch))
         if shape not in self._shapes:
             self._shapes.add(shape)
             self.compiling(len(self._shapes))
-        if self._ahead:
-            wait([self._ahead])
-            self._ahead = None
-        # One step under way, while the next batch is made: with many, a signal would have to wait for all of them.
-        arrays, rest = _parted(jax.block_until_ready(state))
-        return _joined(self._compiled(batch, arrays, rest), rest)
+        return self._compiled(batch, state)
 
-
-class _Rest(NamedTuple):
-    """What a state is besides its arrays: its structure, and the leaves that are no arrays, with None for each array.
-
-    It is the same at every step, and part of the program.
-    """
-
-    structure: Any
-    leaves: tuple[Any, ...]
-
-
-def _parted(state: TrainState) -> tuple[list[Any], _Rest]:
-    """Arrays, or their shapes, with None for each other leaf; and the rest."""
-    leaves, structure = jax.tree.flatten(state)
-    known = [isinstance(leaf, jax.Array | jax.ShapeDtypeStruct) for leaf in leaves]
-    arrays = [leaf if is_array else None for leaf, is_array in zip(leaves, known, strict=True)]
-    rest = tuple(None if is_array else leaf for leaf, is_array in zip(leaves, known, strict=True))
-    return arrays, _Rest(structure, rest)
-
-
-def _joined(arrays: list[Any], rest: _Rest) -> TrainState:
-    pairs = zip(arrays, rest.leaves, strict=True)
-    return jax.tree.unflatten(rest.structure, [fixed if array is None else array for array, fixed in pairs])
+    def lower(self, state: TrainState, batch: Batch) -> Any:
+        """The program for the shapes of `state` and `batch`, to be compiled or looked at."""
+        return self._compiled.lower(batch, state)
 
 
 def make_step(

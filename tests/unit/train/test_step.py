@@ -1,4 +1,4 @@
-"""The step's programs: compiled ahead from shapes, and told of, one for each shape of batch."""
+"""The step's programs: one for each shape of batch, told of before it is compiled."""
 
 from typing import Any
 
@@ -10,7 +10,6 @@ import optax
 import pytest
 
 from plainformer.objective import LossSums
-from plainformer.train.mesh import data_mesh, on_mesh, replicate, split_batch
 from plainformer.train.state import TrainState, initial_state
 from plainformer.train.step import Step, StepSettings, make_step
 
@@ -43,41 +42,6 @@ def batch(rows: int) -> np.ndarray:
 @pytest.fixture
 def step() -> Step:
     return make_step(objective, OPTIMIZER, StepSettings(), KEY)
-
-
-def values(state: TrainState) -> list[bytes]:
-    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(eqx.filter(state, eqx.is_array))]
-
-
-def test_a_program_compiled_ahead_is_the_one_that_is_used(step: Step) -> None:
-    mesh = data_mesh(1)
-    shapes = on_mesh(eqx.filter_eval_shape(begin, KEY), mesh)
-    step.compile_ahead(shapes, split_batch(batch(3), mesh))
-    state = replicate(begin(KEY), mesh)
-    assert step._ahead is not None
-    step._ahead.result()
-    compiled: list[str] = []
-
-    def note(event: str, duration_secs: float, **about: Any) -> None:
-        compiled.extend([event] if event.endswith("backend_compile_duration") else [])
-
-    jax.monitoring.register_event_duration_secs_listener(note)
-    try:
-        after = step(state, split_batch(batch(3), mesh))
-    finally:
-        jax.monitoring.unregister_event_duration_listener(note)
-    assert compiled == []
-    other = make_step(objective, OPTIMIZER, StepSettings(), KEY)
-    assert values(after) == values(other(replicate(begin(KEY), mesh), split_batch(batch(3), mesh)))
-    assert isinstance(after.model, Line)
-    assert after.model.rate == 0.5
-
-
-def test_what_cannot_be_compiled_ahead_fails_in_the_call(step: Step) -> None:
-    wrong = np.zeros((3, 4), np.float32)
-    step.compile_ahead(eqx.filter_eval_shape(begin, KEY), wrong)
-    with pytest.raises(TypeError):
-        step(begin(KEY), wrong)
 
 
 def test_each_shape_of_batch_is_told_once(step: Step) -> None:
