@@ -49,7 +49,7 @@ class Step:
 
     def __init__(self, update: Callable[[Batch, TrainState], TrainState]) -> None:
         options: dict[str, Any] = {"compiler_options": compiler_options()}
-        self._compiled = eqx.filter_jit(update, donate="all-except-first", **options)
+        self._compiled: Any = eqx.filter_jit(update, donate="all-except-first", **options)
         self._shapes: set[tuple[tuple[int, ...], ...]] = set()
         self.compiling: Callable[[int], None] = lambda number: None
 
