@@ -109,7 +109,7 @@ def beam_search(
         length: the most tokens of the longest output.
         allowed: True on the ids that may be generated, None for all; `pad` and `bos` never, `eos` always.
     """
-    query = make_query(model, settings, length=length, bos=bos, eos=eos, pad=pad, allowed=allowed)
+    query = make_query(model, settings, Rules.of(settings, bos=bos, eos=eos, pad=pad), length, allowed)
     search = begin(model, source, source_valid, bounds, query.rules, settings.beam_size, min(SLOTS, length))
     return ranked(run(query, search), settings.n_best)
 
@@ -117,15 +117,11 @@ def beam_search(
 def make_query(
     model: EncoderDecoder,
     settings: GenerationSettings,
-    *,
+    rules: Rules,
     length: int,
-    bos: int,
-    eos: int,
-    pad: int,
     allowed: Bool[Array, " tokens"] | None = None,
 ) -> Query:
-    """Arguments as those of `beam_search`."""
-    rules = Rules.of(settings, bos=bos, eos=eos, pad=pad)
+    """What searches targets of up to `length` tokens; `allowed` as for `beam_search`."""
     weights = jnp.asarray(settings.length_weights(length))
     return Query(model, jnp.int32(0), weights, allowed, rules, settings.n_best)
 

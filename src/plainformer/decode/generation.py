@@ -7,6 +7,7 @@ import numpy as np
 
 from plainformer.decode.batch import check_ids, pools, position_limit
 from plainformer.decode.beam import make_query
+from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
 from plainformer.decode.pool import search_pool
 from plainformer.decode.settings import PAPER, GenerationSettings
@@ -46,6 +47,7 @@ def generate(
     config = model.config
     check_ids(sources, config.source_vocab, config, "source")
     mask = None if allowed is None else _allowed_mask(allowed, config.target_vocab)
+    rules = Rules.of(settings, bos=bos, eos=eos, pad=pad)
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
     limit = position_limit(config)
@@ -54,7 +56,7 @@ def generate(
         # A bound looks at its own sentence alone, so that company does not change the output.
         bounds = [settings.bound(len(closed[index]), limit) for index in members]
         length = settings.bound(width, limit)
-        query = make_query(model, settings, length=length, bos=bos, eos=eos, pad=pad, allowed=mask)
+        query = make_query(model, settings, rules, length, mask)
         parts = [closed[index] for index in members]
         for found in search_pool(
             model, query, parts, bounds, beam=settings.beam_size, size=size, width=width, filler=closing

@@ -123,11 +123,7 @@ class LanguageModel(eqx.Module):
 
     def for_decoding(self, precision: Precision) -> "LanguageModel":
         """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
-        laid = lay_out(self, precision)
-        if self.output is not None:
-            return laid
-        table = LaidOut(self.embedding.table, None, precision)
-        return eqx.tree_at(lambda model: model.output, laid, table, is_leaf=lambda part: part is None)
+        return lay_out(self, precision, self.embedding.table if self.output is None else None)
 
     def _embed(self, ids: Ids, positions: Int[Array, "#batch #seq"], key: PRNGKeyArray | None) -> Hidden:
         """Token embeddings, plus positions where they are added, with dropout on the sum."""

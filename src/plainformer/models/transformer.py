@@ -242,11 +242,7 @@ class Transformer(eqx.Module):
 
     def for_decoding(self, precision: Precision) -> "Transformer":
         """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
-        laid = lay_out(self, precision)
-        if self.output is not None:
-            return laid
-        table = LaidOut(self._target_embedding.table, None, precision)
-        return eqx.tree_at(lambda model: model.output, laid, table, is_leaf=lambda part: part is None)
+        return lay_out(self, precision, self._target_embedding.table if self.output is None else None)
 
     @property
     def _target_embedding(self) -> Embedding:

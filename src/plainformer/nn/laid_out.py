@@ -78,9 +78,21 @@ def to_int8(rows: Float[Array, "rows width"]) -> tuple[Int[Array, "rows width"],
     return jnp.round(rows / scale[:, None]).astype(jnp.int8), scale
 
 
+def lay_out(model: Model, precision: Precision, tied: Float[Array, "vocab d_model"] | None) -> Model:
+    """The model with every `Linear` laid out, to be used for decoding only.
+
+    Args:
+        tied: the table that is the model's output projection, where it has none of its own (`output` None).
+    """
+    laid = _with_linears_laid_out(model, precision)
+    if tied is None:
+        return laid
+    output = LaidOut(tied, None, precision)
+    return eqx.tree_at(lambda model: model.output, laid, output, is_leaf=lambda part: part is None)
+
+
 @eqx.filter_jit
-def lay_out(model: Model, precision: Precision) -> Model:
-    """The model with every `Linear` laid out, to be used for decoding only."""
+def _with_linears_laid_out(model: Model, precision: Precision) -> Model:
     return jax.tree.map(
         lambda part: LaidOut(part.weight.T, part.bias, precision) if isinstance(part, Linear) else part,
         model,
