@@ -94,7 +94,7 @@ def test_asking_whether_an_array_is_true_is_caught(monkeypatch: pytest.MonkeyPat
         return masked_softmax(scores, None)
 
     law = borrowed("laws/test_model_laws.py::test_the_kernel_equals_the_spec_in_values_and_gradients")
-    law("causal")
+    law("causal", "weights", monkeypatch)
     monkeypatch.setattr(kernel, "masked_softmax", asking)
     law("none")
     with pytest.raises(ValueError, match="truth value of an array"):
