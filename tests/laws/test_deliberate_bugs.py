@@ -94,11 +94,11 @@ def test_asking_whether_an_array_is_true_is_caught(monkeypatch: pytest.MonkeyPat
         return masked_softmax(scores, None)
 
     law = borrowed("laws/test_model_laws.py::test_the_kernel_equals_the_spec_in_values_and_gradients")
-    law("causal")
+    law("causal", "weights", monkeypatch)
     monkeypatch.setattr(kernel, "masked_softmax", asking)
-    law("none")
+    law("none", "weights", monkeypatch)
     with pytest.raises(ValueError, match="truth value of an array"):
-        law("causal")
+        law("causal", "weights", monkeypatch)
 
 
 def test_an_undefined_name_behind_the_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,9 +111,9 @@ def test_an_undefined_name_behind_the_mask_is_caught(monkeypatch: pytest.MonkeyP
 
     law = borrowed("laws/test_model_laws.py::test_the_kernel_equals_the_spec_in_values_and_gradients")
     monkeypatch.setattr(kernel, "masked_softmax", forgetful)
-    law("none")
+    law("none", "weights", monkeypatch)
     with pytest.raises(NameError, match="scroes"):
-        law("causal")
+        law("causal", "weights", monkeypatch)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from variants import PAPER, VARIANTS
 
 from plainformer.folder import ModelFolder, load_folder, save_folder
 from plainformer.models import TransformerConfig
+from plainformer.nn import kernel
 from plainformer.nn.attention import attention
 from plainformer.nn.kernel import fast_attention
 from plainformer.nn.mask import causal_mask, padding_mask
@@ -145,9 +146,11 @@ def some_inputs() -> tuple[jax.Array, jax.Array, jax.Array]:
     return query, key, value
 
 
+@pytest.mark.parametrize("kept", ["weights", "nothing"])
 @pytest.mark.parametrize("name", some_masks())
-def test_the_kernel_equals_the_spec_in_values_and_gradients(name: str) -> None:
+def test_the_kernel_equals_the_spec_in_values_and_gradients(name: str, kept: str, monkeypatch) -> None:
     """Values of order 4 and gradients of order 10, from sums of at most 7 products, rounded 6e-8 a time: 5e-6."""
+    monkeypatch.setattr(kernel, "MOST_KEPT", kernel.MOST_KEPT if kept == "weights" else 0)
     mask = some_masks()[name]
     cotangent = jnp.asarray(np.random.default_rng(17).normal(size=(ROWS, HEADS, QUERIES, D_V)), jnp.float32)
     expected, spec_gradients = jax.vjp(lambda q, k, v: attention(q, k, v, mask)[0], *some_inputs())
@@ -181,6 +184,27 @@ def test_attention_on_16_bits_is_that_on_32_but_for_the_rounding_of_its_results(
     for found, wanted in zip(gradients(cotangent), precise_gradients(cotangent.astype(jnp.float32)), strict=True):
         assert found.dtype == jnp.bfloat16
         np.testing.assert_allclose(found.astype(jnp.float32), wanted, rtol=0, atol=0.06 * float(np.abs(wanted).max()))
+
+
+def test_the_kernels_gradients_on_16_bits_are_as_exact_as_the_specs() -> None:
+    """Keys with a large part in common, by which a gradient of queries cancels: what is rounded too soon is seen.
+
+    With weights of 16 bits kept for the gradient, that of the queries was off by 11 times as much as the definition's.
+    """
+    random = np.random.default_rng(19)
+    inputs = [jnp.asarray(2.0 * random.normal(size=(2, 3, 64, 32)), jnp.bfloat16) for _ in range(3)]
+    inputs[1] = inputs[1] + 8.0
+    cotangent = jnp.asarray(random.normal(size=(2, 3, 64, 32)), jnp.bfloat16)
+
+    def gradients(function, dtype):
+        _, back = jax.vjp(lambda q, k, v: function(q, k, v), *(x.astype(dtype) for x in inputs))
+        return [np.asarray(x, np.float32) for x in back(cotangent.astype(dtype))]
+
+    wanted = gradients(lambda *a: attention(*a)[0], jnp.float32)
+    spec = gradients(lambda *a: attention(*a)[0], jnp.bfloat16)
+    for found, defined, exact in zip(gradients(fast_attention, jnp.bfloat16), spec, wanted, strict=True):
+        assert np.abs(defined - exact).max() > 0.0
+        assert np.sqrt(np.square(found - exact).mean()) <= 1.1 * np.sqrt(np.square(defined - exact).mean())
 
 
 @pytest.mark.parametrize("name", some_masks())

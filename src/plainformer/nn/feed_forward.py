@@ -1,22 +1,11 @@
 """Position-wise feed-forward networks (section 3.3)."""
 
-from collections.abc import Callable
-from typing import Literal
-
 import equinox as eqx
 import jax
 
+from plainformer.nn.activation import ActivationName, activate
 from plainformer.nn.linear import Linear
-from plainformer.shapes import Array, Hidden, PRNGKeyArray
-
-ActivationName = Literal["relu", "gelu", "gelu_tanh", "silu"]
-
-ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "relu": jax.nn.relu,
-    "gelu": lambda x: jax.nn.gelu(x, approximate=False),  # x Φ(x), Hendrycks & Gimpel 2016
-    "gelu_tanh": lambda x: jax.nn.gelu(x, approximate=True),  # its tanh form, as GPT-2 has it
-    "silu": jax.nn.silu,
-}
+from plainformer.shapes import Hidden, PRNGKeyArray
 
 
 class FeedForward(eqx.Module):
@@ -35,7 +24,7 @@ class FeedForward(eqx.Module):
         self.activation = activation
 
     def __call__(self, x: Hidden) -> Hidden:
-        return self.outer(ACTIVATIONS[self.activation](self.inner(x)))
+        return self.outer(activate(self.activation, self.inner(x)))
 
 
 class GatedFeedForward(eqx.Module):
@@ -56,4 +45,4 @@ class GatedFeedForward(eqx.Module):
         self.activation = activation
 
     def __call__(self, x: Hidden) -> Hidden:
-        return self.outer(ACTIVATIONS[self.activation](self.gate(x)) * self.inner(x))
+        return self.outer(activate(self.activation, self.gate(x)) * self.inner(x))

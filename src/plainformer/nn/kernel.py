@@ -15,31 +15,54 @@ Value = Float[Array, "batch heads key d_v"]
 Output = Float[Array, "batch heads query d_v"]
 
 
+MOST_KEPT = 2**25
+"""Bytes: weights of one call that are more are computed again by the gradient, instead of being kept for it."""
+
+
 @jax.custom_vjp
 def fast_attention(query: Query, key: Key, value: Value, mask: Mask | None = None) -> Output:
-    """softmax(Q Kᵀ / √d_k) V with its own gradient, which keeps the weights P instead of computing them again."""
+    """softmax(Q Kᵀ / √d_k) V with its own gradient, which keeps the weights P where they are not too large."""
     return _forward(query, key, value, mask)[0]
 
 
+def _weights(query: Query, key: Key, mask: Mask | None) -> Float[Array, "batch heads query key"]:
+    precise, scale = at_least_float32(query), 1.0 / math.sqrt(query.shape[-1])
+    if query.dtype == precise:
+        # The scale goes to the smaller operand: queries have d_k columns, scores one per key.
+        scores = jnp.einsum("bhqd,bhkd->bhqk", query * scale, key)
+    else:  # queries that are scaled would be rounded
+        scores = jnp.einsum("bhqd,bhkd->bhqk", query, key, preferred_element_type=precise) * scale
+    return masked_softmax(scores, mask)
+
+
 def _forward(query: Query, key: Key, value: Value, mask: Mask | None):
-    # The scale goes to the smaller operand: queries have d_k columns, scores one per key.
-    query_part, precise = query * (1.0 / math.sqrt(query.shape[-1])), at_least_float32(query)
-    scores = jnp.einsum("bhqd,bhkd->bhqk", query_part, key, preferred_element_type=precise)
-    weights = masked_softmax(scores, mask).astype(value.dtype)
-    output = jnp.einsum("bhqk,bhkd->bhqd", weights, value)
-    return output, (query, key, value, weights, output)
+    weights = _weights(query, key, mask)
+    output = jnp.einsum("bhqk,bhkd->bhqd", weights.astype(value.dtype), value)
+    if weights.dtype != value.dtype:
+        # Rounded to 16 bits, both would spoil the gradient of queries and keys, a sum that nearly cancels.
+        return output, (query, key, value, mask, None, None)
+    return output, (query, key, value, mask, weights if weights.nbytes <= MOST_KEPT else None, output)
 
 
 def _backward(saved, d_output: Output):
-    """With P the weights and O = P V:  dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - rowsum(dO ∘ O)),  dQ = dS K / √d_k."""
-    query, key, value, weights, output = saved
-    scale = 1.0 / math.sqrt(query.shape[-1])
-    d_value = _transposed(weights) @ d_output
-    d_weights = jnp.einsum("bhqd,bhkd->bhqk", d_output, value)
+    """With P the weights and O = P V:  dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - rowsum(P ∘ dP)),  dQ = dS K / √d_k."""
+    # Together, so that nothing is done until now: weights computed or transposed in advance would be kept after all.
+    saved, d_output = jax.lax.optimization_barrier((saved, d_output))
+    query, key, value, mask, weights, output = saved
+    weights = _weights(query, key, mask) if weights is None else weights
+    scale, precise = 1.0 / math.sqrt(query.shape[-1]), weights.dtype
+    d_value = jnp.matmul(_transposed(weights.astype(value.dtype)), d_output, preferred_element_type=precise)
+    d_weights = jnp.einsum("bhqd,bhkd->bhqk", d_output, value, preferred_element_type=precise)
     # Σ_k P dP equals Σ_d dO O, which is shorter; rows that saw nothing have P = 0 and so pass nothing on.
-    mean = jnp.sum(upcast(d_output) * upcast(output), axis=-1, keepdims=True)
-    d_scores = (upcast(weights) * (upcast(d_weights) - mean)).astype(query.dtype)
-    return d_scores @ key * scale, _transposed(d_scores) @ query * scale, d_value, None
+    mean = _dot(weights, d_weights) if output is None else _dot(d_output, output)
+    d_scores = weights * (d_weights - mean)
+    d_query = d_scores @ key.astype(precise) * scale
+    d_key = _transposed(d_scores) @ query.astype(precise) * scale
+    return d_query.astype(query.dtype), d_key.astype(key.dtype), d_value.astype(value.dtype), None
+
+
+def _dot(a: Float[Array, "batch heads query x"], b: Float[Array, "batch heads query x"]) -> Float[Array, "b h q 1"]:
+    return jnp.sum(upcast(a) * upcast(b), axis=-1, keepdims=True)
 
 
 def _transposed(x: Float[Array, "batch heads query key"]) -> Float[Array, "batch heads key query"]:

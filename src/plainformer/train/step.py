@@ -82,10 +82,16 @@ def make_step(
 
         parameters = eqx.filter(state.model, eqx.is_inexact_array)
         with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
-            updates, optimizer_state = optimizer.update(gradients, state.optimizer_state, parameters)
-        model = eqx.apply_updates(state.model, updates)
-        # After a non-finite step everything stays as it was.
-        model, optimizer_state = _select(good, (model, optimizer_state), (state.model, state.optimizer_state))
+            updates, _ = optimizer.update(gradients, state.optimizer_state, parameters)
+            # After a non-finite step everything stays as it was.
+            model = _select(good, eqx.apply_updates(state.model, updates), state.model)
+            # Moments are moved on only when the weights no longer need the old ones: both in place, nothing is copied.
+            model, gradients, before = jax.lax.optimization_barrier(
+                (eqx.filter(model, eqx.is_array), gradients, state.optimizer_state)
+            )
+            _, optimizer_state = optimizer.update(gradients, before, parameters)
+        model = eqx.combine(model, state.model)
+        optimizer_state = _select(good, optimizer_state, before)
         first_bad = ~good & (state.bad_step == 0)
         return TrainState(
             step=state.step + 1,

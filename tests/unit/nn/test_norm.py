@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
+from plainformer.nn.norm import LayerNorm, Norm, RMSNorm, normalise
+from plainformer.nn.norm_kernel import fast_norm
 
 SCALE, BIAS = jnp.asarray([1.0, 2.0, -1.0, 0.5]), jnp.asarray([0.0, 10.0, 20.0, 30.0])
 
@@ -55,3 +56,26 @@ class TestEveryNorm:
         y = norm(x)
         assert y.dtype == jnp.bfloat16
         assert np.array_equal(y, norm(x.astype(jnp.float32)).astype(jnp.bfloat16))
+
+
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
+@pytest.mark.parametrize("norm", [LayerNorm(7), RMSNorm(7)], ids=["layer", "rms"])
+def test_the_kernel_equals_the_definition_in_values_and_gradients(norm: Norm, dtype) -> None:
+    """In float32 to some roundings of sums of 10 numbers of order 1; in bfloat16 to one rounding, 2^-8, of the result.
+
+    Where eps weighs as much as the token itself, too.
+    """
+    random = np.random.default_rng(2)
+    x, cotangent = (jnp.asarray(random.normal(1.0, 2.0, (5, 7)), dtype) for _ in range(2))
+    scale, bias = (jnp.asarray(random.normal(1.0, 0.5, 7), dtype) for _ in range(2))
+    given = (x.at[1].multiply(1e-3), scale, bias if isinstance(norm, LayerNorm) else None)
+    centred = isinstance(norm, LayerNorm)
+    found, fast = jax.vjp(lambda *given: fast_norm(norm.eps, centred, *given), *given)
+    wanted, defined = jax.vjp(lambda *given: normalise(norm.eps, centred, *given), *given)
+    assert found.dtype == dtype
+    np.testing.assert_allclose(found.astype(jnp.float32), wanted.astype(jnp.float32), rtol=1e-6, atol=1e-6)
+    tolerance = 1e-5 if dtype == jnp.float32 else 2.0**-7
+    for mine, theirs in zip(jax.tree.leaves(fast(cotangent)), jax.tree.leaves(defined(cotangent)), strict=True):
+        assert mine.dtype == dtype
+        mine, theirs = (np.asarray(one, np.float32) for one in (mine, theirs))
+        np.testing.assert_allclose(mine, theirs, rtol=tolerance, atol=tolerance * np.abs(theirs).max())

@@ -1,0 +1,46 @@
+"""Activations: their fast twin has the values of the definitions, and their gradients."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plainformer.nn.activation import ACTIVATIONS, activate
+
+SOME = [0.0, -0.0, 1e-40, -1e-40, 1e-30, -1e-30, 1e-8, -1e-8, 1e4, -1e4]
+POINTS = np.concatenate([np.linspace(-20.0, 20.0, 4001), SOME]).astype(np.float32)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_values_are_the_definitions(name) -> None:
+    x = jnp.asarray(POINTS)
+    np.testing.assert_array_equal(activate(name, x), ACTIVATIONS[name](x))
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_the_gradient_is_the_definitions(name) -> None:
+    """x s'(x) is at most 20 times a slope made of a few factors, each rounded: 1e-5."""
+    x, cotangent = jnp.asarray(POINTS), jnp.linspace(0.5, 2.0, len(POINTS), dtype=jnp.float32)
+    _, fast = jax.vjp(lambda x: activate(name, x), x)
+    _, defined = jax.vjp(ACTIVATIONS[name], x)
+    found, wanted = fast(cotangent)[0], defined(cotangent)[0]
+    smooth = np.abs(POINTS) > 1e-38 if name == "relu" else np.full(len(POINTS), True)  # a processor may take it for 0
+    assert np.abs(wanted).max() > 1.0
+    np.testing.assert_allclose(found[smooth], wanted[smooth], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_the_gradient_keeps_two_arrays(name) -> None:
+    """The argument and the result, whatever lies between them."""
+    x = jnp.asarray(POINTS)
+    _, back = jax.vjp(lambda x: activate(name, x), x)
+    kept = [leaf for leaf in jax.tree.leaves(back) if getattr(leaf, "size", 0) == x.size]
+    assert len(kept) == 2
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_on_16_bits_it_is_the_definition(name) -> None:
+    x = jnp.asarray(POINTS, jnp.bfloat16)
+    gradients = [jax.grad(lambda x, f=f: f(x).sum())(x) for f in (lambda x: activate(name, x), ACTIVATIONS[name])]
+    assert gradients[0].dtype == jnp.bfloat16
+    np.testing.assert_array_equal(*gradients)
