@@ -139,7 +139,7 @@ def load_folder(folder: Path) -> ModelFolder:
     config, about, fingerprints = _read_config(folder)
     source = Tokenizer.load(folder / "tokenizer.json")
     second = folder / "target_tokenizer.json"
-    target = Tokenizer.load(second) if second.exists() else source
+    target = Tokenizer.load(second) if Tokenizer.saved_at(second) else source
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
     model = _load_weights(config, folder / "model.safetensors")
