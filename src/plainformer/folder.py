@@ -148,7 +148,7 @@ def load_folder(folder: Path) -> ModelFolder:
         return ModelFolder(model, source, target, reading.read_generation(family, folder), about)
     source = Tokenizer.load(folder / "tokenizer.json")
     second = folder / "target_tokenizer.json"
-    target = Tokenizer.load(second) if second.exists() else source
+    target = Tokenizer.load(second) if Tokenizer.saved_at(second) else source
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
     model = _load_weights(config, folder / "model.safetensors")
