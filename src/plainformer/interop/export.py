@@ -73,9 +73,12 @@ def export_model(content: Export, folder: Path) -> str:
         # The family's own word counts: a decoder's start token may be another role's.
         _write_json(folder / "config.json", settings | ids | family.config_to(config))
         _write_json(folder / "generation_config.json", ids | family.generation_to(content.generation))
-        atomic.write_text(folder / "README.md", card_of(content.model, architecture, content.about, content.recipe))
+        weights = _weights(family, content.model)
+        parameters = sum(array.size for array in weights.values())
+        card = card_of(config, architecture, parameters, content.about, content.recipe)
+        atomic.write_text(folder / "README.md", card)
         with atomic.replacing(folder / "model.safetensors") as partial:
-            save_file(_weights(family, content.model), partial, metadata={"format": "pt"})
+            save_file(weights, partial, metadata={"format": "pt"})
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the model could not be written ({failure})", where=str(folder)) from failure
     return architecture
