@@ -88,7 +88,8 @@ class SentencePieceBackend:
             str(id): {"content": token, "special": True} for id, token in enumerate(self._added, start=self._count)
         }
         # Of the classes in transformers that apply a .model by SentencePiece itself, one that adds nothing of its own.
-        return {"tokenizer_class": "BertGenerationTokenizer", "added_tokens_decoder": added}
+        # Its sep_token would be one more token if it were not said to be none.
+        return {"tokenizer_class": "BertGenerationTokenizer", "sep_token": None, "added_tokens_decoder": added}
 
 
 def file_of(name: str) -> str:
