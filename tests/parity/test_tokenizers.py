@@ -291,3 +291,12 @@ def test_auto_tokenizer_reads_what_we_save(
         assert getattr(theirs, f"{role}_token_id") == tokenizer.special_id(role), role
     if kind != "sentencepiece":  # whose class in transformers takes white space off the ends
         assert theirs.batch_decode(ids, skip_special_tokens=True) == tokenizer.decode_batch(ids)
+
+
+def test_auto_tokenizer_ends_a_text_where_the_model_wants_it(lines: list[str], tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers", reason="transformers is the peer of these tests")
+    tokenizer = train_bpe(lines[:3000], 1009)
+    tokenizer.framed(eos=True).save(tmp_path / "tokenizer.json")
+    (tmp_path / "config.json").write_text('{"model_type": "marian"}')
+    theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    assert theirs(lines)["input_ids"] == [[*ids, tokenizer.eos_id] for ids in tokenizer.encode_batch(lines)]

@@ -77,6 +77,9 @@ class SentencePieceBackend:
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         return [self.decode(row) for row in rows]
 
+    def framed(self, first: str | None, last: str | None) -> "SentencePieceBackend":
+        return self  # no class of transformers that applies a .model by SentencePiece puts tokens around a text
+
     def described(self) -> Any:
         return {"sentencepiece": hashlib.sha256(self._model).hexdigest(), "added": list(self._added)}
 

@@ -227,6 +227,22 @@ class Tokenizer:
         if path.name not in files:
             path.unlink(missing_ok=True)  # that of another tokenizer, which would be found first
 
+    def framed(self, *, bos: bool = False, eos: bool = False) -> "Tokenizer":
+        """The same, saved so that other readers put bos before a text or eos behind it, as its models want it.
+
+        A tokenizer that is kept as another library's files stays as it is: its class decides that.
+
+        Raises:
+            InputError: a token that is wanted is not there.
+        """
+        first, last = (self.token(self.bos_id) if bos else None), (self.token(self.eos_id) if eos else None)
+        return Tokenizer(self._backend.framed(first, last), self.special)
+
+    def keeps(self, other: "Tokenizer") -> bool:
+        """Whether the files that `save` writes are those of `other` too, as are both sides of Marian's."""
+        files = (tokenizer._backend.files("tokenizer") for tokenizer in (self, other))
+        return self.special == other.special and next(files) == next(files)
+
     @staticmethod
     def saved_at(path: Path) -> bool:
         """Whether `save(path)` left a tokenizer there."""

@@ -221,6 +221,14 @@ def test_marians_files_are_kept_together(marian: Path, tmp_path_factory: pytest.
     assert [copy.encode("Ein Haus") for copy in copies] == [tokenizer.encode("Ein Haus") for tokenizer in pair]
 
 
+def test_one_side_of_marians_keeps_the_other(marian: Path, words: Tokenizer) -> None:
+    source, target = read_tokenizers(marian)
+    assert source.keeps(target)
+    assert source.keeps(source)
+    assert not source.keeps(words)
+    assert source.framed(eos=True).fingerprint == source.fingerprint
+
+
 def test_with_a_vocabulary_for_each_side_the_target_has_its_own(marian: Path) -> None:
     tokens = ["<unk>", "</s>", "<pad>", "▁a"]
     (marian / "target_vocab.json").write_text(json.dumps({token: id for id, token in enumerate(tokens)}))
