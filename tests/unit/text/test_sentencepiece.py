@@ -160,6 +160,12 @@ def test_a_class_that_numbers_otherwise_is_refused(model: bytes, tmp_path: Path)
         read_tokenizer(tmp_path)
 
 
+def test_the_decoder_of_t5_begins_with_pad(model: bytes, tmp_path: Path) -> None:
+    (tmp_path / "spiece.model").write_bytes(model)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "T5Tokenizer", "bos_token": null}')
+    assert read_tokenizer(tmp_path).special == SpecialTokens("<pad>", "<pad>", "</s>", "<unk>")
+
+
 def test_the_extra_is_named_where_it_is_missing(
     tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
