@@ -93,7 +93,7 @@ def test_the_settings_name_the_roles(tmp_path: Path) -> None:
 
 def test_cls_and_sep_begin_and_end(tmp_path: Path) -> None:
     write_gpt2(tmp_path)
-    configure(tmp_path, cls_token="ab", sep_token="abc")
+    configure(tmp_path, cls_token="ab", sep_token="abc", bos_token=None)
     assert read_tokenizer(tmp_path).special == SpecialTokens(pad=None, bos="ab", eos="abc", unk=None)
 
 
