@@ -221,6 +221,10 @@ def test_marians_files_give_the_ids_and_the_text_of_transformers(
         assert tokenizer.bos_id == tokenizer.pad_id
     theirs = transformers.AutoTokenizer.from_pretrained(tmp_path)
     assert differences(texts, source.encode_batch(texts), theirs(texts, add_special_tokens=False)["input_ids"]) == []
+    theirs.save_pretrained(tmp_path / "again")
+    for tokenizer, again in zip((source, target), read_tokenizers(tmp_path / "again"), strict=True):
+        assert again.special == tokenizer.special
+        assert differences(texts, again.encode_batch(texts), tokenizer.encode_batch(texts)) == []
 
 
 # BERT's vocab.txt
@@ -289,6 +293,10 @@ def test_auto_tokenizer_reads_what_we_save(
     assert len(theirs) == tokenizer.vocab_size
     for role in ("pad", "bos", "eos", "unk", "mask"):
         assert getattr(theirs, f"{role}_token_id") == tokenizer.special_id(role), role
+    theirs.save_pretrained(tmp_path / "again")
+    again = read_tokenizer(tmp_path / "again")
+    assert (again.special, again.vocab_size) == (tokenizer.special, tokenizer.vocab_size)
+    assert differences(texts, again.encode_batch(texts), ids) == []
     if kind != "sentencepiece":  # whose class in transformers takes white space off the ends
         assert theirs.batch_decode(ids, skip_special_tokens=True) == tokenizer.decode_batch(ids)
 
