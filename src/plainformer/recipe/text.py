@@ -52,7 +52,9 @@ class VocabularyOptions(Section):
     """[tokenizer]: how text becomes ids."""
 
     kind: Literal["bpe", "character", "byte", "file"] = Field(default="bpe", description="What a token is.")
-    file: str | None = Field(default=None, min_length=1, description="file only: an existing tokenizer.json.")
+    file: str | None = Field(
+        default=None, min_length=1, description="file only: a tokenizer.json, vocab.json, .txt, .model or .tiktoken."
+    )
     vocab_size: int = Field(default=4096, ge=8, description="bpe, character: tokens at most, special ones included.")
     byte_fallback: bool = Field(default=True, description="An unseen character becomes its UTF-8 bytes instead of unk.")
     min_frequency: int = Field(default=2, ge=1, description="bpe: a token must be seen this often in the text.")
@@ -60,7 +62,7 @@ class VocabularyOptions(Section):
     @model_validator(mode="after")
     def _check(self) -> "VocabularyOptions":
         if (self.kind == "file") != (self.file is not None):
-            what = "a tokenizer.json and another kind of vocabulary are both given" if self.file else "no file is named"
+            what = "a file and another kind of vocabulary are both given" if self.file else "no file is named"
             broken("file", what, 'give tokenizer.kind = "file" and tokenizer.file, or neither')
         return self
 

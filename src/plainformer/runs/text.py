@@ -15,7 +15,15 @@ from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder
 from plainformer.recipe.text import TextOptions, TextRecipe, VocabularyOptions
 from plainformer.runs.task import Console, Tokenizers
-from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
+from plainformer.text import (
+    SpecialTokens,
+    Tokenizer,
+    byte_tokenizer,
+    read_tokenizer,
+    read_tokenizer_file,
+    train_bpe,
+    train_character,
+)
 
 DEV_TOKENS = 4096  # of a batch that is only looked at
 
@@ -101,7 +109,7 @@ def learn_tokenizer(options: VocabularyOptions, texts: Iterable[str], *, mask: s
     """The vocabulary that a recipe wants, learnt from `texts`, or read from its file."""
     special = SpecialTokens(mask=mask)
     if options.kind == "file":
-        return Tokenizer.load(Path(options.file or ""))
+        return _read(Path(options.file or ""))
     if options.kind == "byte":
         return byte_tokenizer(SpecialTokens(unk=None, mask=mask))
     if options.kind == "character":
@@ -114,6 +122,10 @@ def learn_tokenizer(options: VocabularyOptions, texts: Iterable[str], *, mask: s
         min_frequency=options.min_frequency,
         lead_space=False,
     )
+
+
+def _read(path: Path) -> Tokenizer:
+    return read_tokenizer(path) if path.is_dir() else read_tokenizer_file(path)
 
 
 def encode(text: RunningText, tokenizer: Tokenizer, console: Console) -> Tokens:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import tokenizers
+from tokenizers.processors import TemplateProcessing
 
 
 @runtime_checkable
@@ -46,6 +47,10 @@ class Backend(Protocol):
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids."""
+        ...
+
+    def framed(self, first: str | None, last: str | None) -> "Backend":
+        """The same, saved so that other readers put these tokens around a text, as far as its files can say that."""
         ...
 
     def described(self) -> Any:
@@ -112,6 +117,15 @@ class LibraryBackend:
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         return self._tokenizer.decode_batch([list(row) for row in rows], skip_special_tokens=True)
+
+    def framed(self, first: str | None, last: str | None) -> "LibraryBackend":
+        copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())
+        before, after = (f"{first} " if first else ""), (f" {last}" if last else "")
+        around = [(token, self.id(token) or 0) for token in dict.fromkeys((first, last)) if token]
+        copy.post_processor = TemplateProcessing(
+            single=f"{before}$A{after}", pair=f"{before}$A{after} $B:1{after}", special_tokens=around
+        )
+        return LibraryBackend(copy, self._special)
 
     def described(self) -> Any:
         return json.loads(self._tokenizer.to_str())

@@ -20,7 +20,10 @@ Settings = Mapping[str, Any]
 _MERGES = (("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe"))
 
 # Classes of transformers that number the pieces of a SentencePiece model otherwise than it does itself.
-_RENUMBERED = ("XLMRoberta", "Camembert", "MBart", "Barthez", "XGLM", "NllbTokenizer", "M2M100")
+_RENUMBERED = (
+    *("XLMRoberta", "Camembert", "MBart", "Barthez", "Bartpho", "PLBart", "XGLM", "Nllb", "M2M100", "SeamlessM4T"),
+    "Pegasus",
+)
 
 
 def read_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:

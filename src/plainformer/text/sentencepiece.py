@@ -77,6 +77,9 @@ class SentencePieceBackend:
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         return [self.decode(row) for row in rows]
 
+    def framed(self, first: str | None, last: str | None) -> "SentencePieceBackend":
+        return self  # no class of transformers that applies a .model by SentencePiece puts tokens around a text
+
     def described(self) -> Any:
         return {"sentencepiece": hashlib.sha256(self._model).hexdigest(), "added": list(self._added)}
 
@@ -88,7 +91,8 @@ class SentencePieceBackend:
             str(id): {"content": token, "special": True} for id, token in enumerate(self._added, start=self._count)
         }
         # Of the classes in transformers that apply a .model by SentencePiece itself, one that adds nothing of its own.
-        return {"tokenizer_class": "BertGenerationTokenizer", "added_tokens_decoder": added}
+        # Its sep_token would be one more token if it were not said to be none.
+        return {"tokenizer_class": "BertGenerationTokenizer", "sep_token": None, "added_tokens_decoder": added}
 
 
 def file_of(name: str) -> str:

@@ -121,9 +121,10 @@ def roles_named(
     """
     roles: dict[str, str | None] = {}
     for role, customary in _CONVENTIONAL.items():
-        key = next((key for key in _KEYS[role] if key in settings), f"{role}_token")
+        present = [key for key in _KEYS[role] if key in settings]
+        key = next((key for key in present if settings[key] is not None), f"{role}_token")
         default = next(filter(has, customary), None) if usual is None else usual.get(role)
-        token = token_named(settings, key, default, where=where)
+        token = token_named(settings, key, None if present else default, where=where)
         if token is not None and not has(token):
             what = f"the {role} token {token} is not in the vocabulary"
             raise InputError(what, where=str(where), fix="name another, or null")

@@ -1,8 +1,8 @@
 """A tokenizer: text to ids and back, and which ids are pad, bos, eos, unk and mask.
 
-Wraps one of the Hugging Face `tokenizers` library and writes its file, `tokenizer.json`. That format has no place for
-the roles of the special tokens, and refuses unknown keys, so they go where the format's own readers look for them:
-into `tokenizer_config.json` beside it.
+Wraps one of the Hugging Face `tokenizers` library, or another backend, and writes its file, `tokenizer.json`. That
+format has no place for the roles of the special tokens, and refuses unknown keys, so they go where the format's own
+readers look for them: into `tokenizer_config.json` beside it.
 """
 
 import hashlib
@@ -224,8 +224,24 @@ class Tokenizer:
         files = self._backend.files(path.stem)
         for name, content in files.items():
             _write(path.with_name(name), content)
-        if path.name not in files:
-            path.unlink(missing_ok=True)  # that of another tokenizer, which would be found first
+        if path.name not in files and path.is_file():
+            path.unlink()  # another tokenizer's, which would be found first
+
+    def framed(self, *, bos: bool = False, eos: bool = False) -> "Tokenizer":
+        """The same, saved so that other readers put bos before a text or eos behind it, as its models want it.
+
+        A tokenizer that is kept as another library's files stays as it is: its class decides that.
+
+        Raises:
+            InputError: a token that is wanted is not there.
+        """
+        first, last = (self.token(self.bos_id) if bos else None), (self.token(self.eos_id) if eos else None)
+        return Tokenizer(self._backend.framed(first, last), self.special)
+
+    def keeps(self, other: "Tokenizer") -> bool:
+        """Whether the files that `save` writes are those of `other` too, as are both sides of Marian's."""
+        same = self._backend.files("tokenizer") == other._backend.files("tokenizer")
+        return same and self.special == other.special
 
     @staticmethod
     def saved_at(path: Path) -> bool:
@@ -245,9 +261,8 @@ class Tokenizer:
         backend = read_native(path, read_settings(config)) if native else read_library(path)
         id_of = _lookup(backend)
         try:
-            return cls(
-                backend, roles_named(read_settings(config), lambda token: id_of(token) is not None, where=config)
-            )
+            special = roles_named(read_settings(config), lambda token: id_of(token) is not None, where=config)
+            return cls(backend, special)
         except InputError as error:
             raise InputError(error.what, where=error.where or str(path), fix=error.fix) from error
 

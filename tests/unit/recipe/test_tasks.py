@@ -132,7 +132,7 @@ def test_the_models_are_those_of_their_tasks() -> None:
         ("language-model", ["data.text="], "data.text: no text is named"),
         ("language-model", ["data.embedded=python-docs"], "both files and a built-in text"),
         ("language-model", ["data.text=[]"], "no text is named"),
-        ("language-model", ["tokenizer.file=t.json"], "a tokenizer.json and another kind of vocabulary"),
+        ("language-model", ["tokenizer.file=t.json"], "a file and another kind of vocabulary"),
         ("language-model", ["model.preset=tiny"], "model.preset: "),
         ("language-model", ["model.heads=12", "model.kv_heads=5"], "model.kv_heads: 12 heads cannot share 5"),
         ("masked-language-model", ["mask.share=0"], "mask.share is 0 and must be greater than 0"),

@@ -226,6 +226,25 @@ def test_a_loaded_tokenizer_neither_truncates_nor_pads(tmp_path: Path) -> None:
     assert Tokenizer.load(tmp_path / "tokenizer.json").encode("abb") == [0, 1, 1]
 
 
+@pytest.mark.parametrize(("bos", "eos"), [(False, True), (True, False), (True, True), (False, False)])
+def test_a_framed_tokenizer_tells_other_readers_what_goes_around_a_text(
+    tokenizer: Tokenizer, tmp_path: Path, bos: bool, eos: bool
+) -> None:
+    framed = tokenizer.framed(bos=bos, eos=eos)
+    framed.save(tmp_path / "tokenizer.json")
+    theirs = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+    for text in ("Ein kleines", "", "</s>"):
+        ids = tokenizer.encode(text)
+        assert framed.encode(text) == Tokenizer.load(tmp_path / "tokenizer.json").encode(text) == ids
+        theirs.encode_special_tokens = True
+        assert theirs.encode(text).ids == [tokenizer.bos_id] * bos + ids + [tokenizer.eos_id] * eos
+
+
+def test_a_tokenizer_keeps_only_itself(bpe: Tokenizer, words: Tokenizer) -> None:
+    assert bpe.keeps(bpe)
+    assert not bpe.keeps(words)
+
+
 def test_fingerprints_tell_tokenizers_apart(sentences: list[str]) -> None:
     made = [
         train_bpe(sentences, 401),
