@@ -2,6 +2,7 @@
 
     config.json  model.safetensors  tokenizer.json  [target_tokenizer.json]  generation_config.json  README.md
 
+Instead of the weights there may be those of an adapter (`adapter.py`), which are added to another model's when read.
 Nothing in it is executable. Every file is written whole or not at all, so a reader never meets half of one.
 """
 
@@ -20,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from plainformer import atomic
+from plainformer.adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, Adapter, merge_weights, read_adapter, save_adapter
 from plainformer.data.find import some_of
 from plainformer.errors import InputError, WorkError
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
@@ -78,6 +80,7 @@ class ModelFolder:
 
     generation: the keyword arguments of `decode.GenerationSettings`, or of `decode.SamplingSettings`.
     about: facts for the card and for `config.json`: languages, data, scores.
+    adapter: of a model with pairs beside its weights (`nn.lora`), what is kept of it instead of all weights.
     """
 
     model: Model
@@ -85,6 +88,7 @@ class ModelFolder:
     target_tokenizer: Tokenizer
     generation: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+    adapter: Adapter | None = None
 
 
 def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> None:
@@ -107,7 +111,9 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
         atomic.write_text(folder / "config.json", _json(config))
         atomic.write_text(folder / "generation_config.json", _json(dict(content.generation)))
         atomic.write_text(folder / "README.md", _card(content, folder.resolve()))
-        if weights:
+        if weights and content.adapter:
+            save_adapter(content.adapter, content.model, folder)
+        elif weights:
             save_weights(content.model, folder)
     except OSError as failure:
         raise WorkError(f"the model could not be written ({failure.strerror})", where=str(folder)) from failure
@@ -131,7 +137,7 @@ def save_weights(model: Model, folder: Path) -> None:
 
 
 def load_folder(folder: Path) -> ModelFolder:
-    """Read a model folder.
+    """Read a model folder. One with an adapter is that of the whole model, merged.
 
     Raises:
         InputError: something is missing, damaged, or does not belong together; the message names it.
@@ -142,7 +148,7 @@ def load_folder(folder: Path) -> ModelFolder:
     target = Tokenizer.load(second) if second.exists() else source
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
-    model = _load_weights(config, folder / "model.safetensors")
+    model = _load_model(config, folder)
     return ModelFolder(model, source, target, _read_json(folder / "generation_config.json"), about)
 
 
@@ -182,10 +188,35 @@ def skeleton_of(config: AnyConfig) -> Any:
     return eqx.filter_eval_shape(KINDS[model_type_of(config)].model, config, key=jax.random.key(0))
 
 
+def has_weights(folder: Path) -> bool:
+    """Whether there are weights in a folder, its own or an adapter's."""
+    return any((folder / name).exists() for name in ("model.safetensors", ADAPTER_WEIGHTS))
+
+
 def check_weights(config: AnyConfig, folder: Path) -> None:
-    """Raises InputError, as `load_folder`, for weights that are missing, cut short or of other shapes, unread."""
+    """Raises InputError, as `load_folder`, for weights that are missing, cut short or of other shapes, unread.
+
+    Those of an adapter, which are small, are read and merged.
+    """
+    if (folder / ADAPTER_CONFIG).exists():
+        _load_model(config, folder)
+        return
     with _opened_weights(skeleton_of(config), folder / "model.safetensors"):
         pass
+
+
+def _load_model(config: AnyConfig, folder: Path) -> Model:
+    if not (folder / ADAPTER_CONFIG).exists():
+        return _load_weights(config, folder / "model.safetensors")
+    adapter, path = read_adapter(folder), folder / ADAPTER_WEIGHTS
+    adapter.check_base(folder)
+    merged = merge_weights(adapter, named_weights(load_folder(adapter.base).model), folder)
+    skeleton = skeleton_of(config)
+    wanted = _shapes(skeleton)
+    found = {name: array for name, array in merged.items() if name in wanted}
+    _compare(wanted, {name: array.shape for name, array in found.items()}, path)
+    _refuse_broken([name for name, array in found.items() if not np.isfinite(array).all()], len(found), path)
+    return jax.tree.unflatten(jax.tree.structure(skeleton), [found[name] for name in wanted])
 
 
 def _load_weights(config: AnyConfig, path: Path) -> Model:
@@ -195,19 +226,26 @@ def _load_weights(config: AnyConfig, path: Path) -> Model:
             array = file.get_tensor(name)
             broken += [] if np.isfinite(array).all() else [name]
             arrays.append(jnp.asarray(array))
-    if broken:
-        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(broken)}"
-        raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
+    _refuse_broken(broken, len(arrays), path)
     return jax.tree.unflatten(jax.tree.structure(skeleton), arrays)
+
+
+def _refuse_broken(broken: list[str], count: int, path: Path) -> None:
+    if broken:
+        what = f"{len(broken)} of {count} weights hold numbers that are not finite: {some_of(broken)}"
+        raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
+
+
+def _shapes(skeleton: Model) -> dict[str, tuple[int, ...]]:
+    """Of every parameter by its path, in the order of the leaves."""
+    leaves = jax.tree_util.tree_leaves_with_path(skeleton)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf.shape for path, leaf in leaves}
 
 
 @contextmanager
 def _opened_weights(skeleton: Model, path: Path) -> Iterator[tuple[Any, list[str]]]:
     """The file of weights, which are those of the model that is described, and their names in its order."""
-    wanted = {
-        jax.tree_util.keystr(where, simple=True, separator="."): leaf.shape
-        for where, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
-    }
+    wanted = _shapes(skeleton)
     try:
         with safe_open(path, framework="numpy") as file:
             names = set(file.keys())

@@ -16,6 +16,7 @@ FLOORS = (
     {"atomic", "errors", "extras", "fields", "lazy", "machine", "shapes", "table", "toml", "validation"},
     {"text", "nn"},
     {"data", "models"},
+    {"adapter"},
     {"objective", "folder"},
     {"train", "decode"},
     {"evaluate", "inspect", "interop"},

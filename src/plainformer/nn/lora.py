@@ -50,9 +50,7 @@ class LowRank(eqx.Module):
         return self.base.bias
 
 
-def update_of(
-    a: Float[Array, "d_in rank"], b: Float[Array, "rank d_out"], scale: float
-) -> Float[Array, "d_in d_out"]:
+def update_of(a: Float[Array, "d_in rank"], b: Float[Array, "rank d_out"], scale: float) -> Float[Array, "d_in d_out"]:
     """scale · A B: what a pair adds to a weight."""
     return a @ b * scale
 

@@ -32,9 +32,7 @@ class TrainState(eqx.Module):
     bad_groups: Bool[Array, " groups"]
 
 
-def initial_state(
-    model: Model, optimizer: optax.GradientTransformation, frozen: Collection[str] = ()
-) -> TrainState:
+def initial_state(model: Model, optimizer: optax.GradientTransformation, frozen: Collection[str] = ()) -> TrainState:
     """The state before the first step; the optimizer knows nothing of the parameters that are `frozen`."""
     trained, _ = split(model, frozen)
     return TrainState(
