@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from plainformer import __version__
-from plainformer.cli import classify, data, demo, embed, evaluate, fill, generate, info, score, train, translate
+from plainformer.cli import classify, data, demo, embed, evaluate, fill, generate, info, merge, score, train, translate
 from plainformer.errors import InputError, PlainformerError
 
 NO_MEMORY = "there is not enough memory; lower data.batch_tokens or the model's size"
@@ -59,7 +59,7 @@ app = typer.Typer(
 for verb in (
     *(train.train, translate.translate, generate.generate, score.score),
     *(fill.fill, classify.classify, embed.embed),
-    *(evaluate.evaluate, info.info, demo.demo),
+    *(evaluate.evaluate, info.info, merge.merge, demo.demo),
 ):
     app.command(cls=Verb)(verb)
 app.add_typer(data.app)

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from plainformer.adapter import Adapter
 from plainformer.data.find import some_of
 from plainformer.errors import InputError
-from plainformer.folder import Model, named_weights
+from plainformer.folder import Model, ModelFolder, named_weights
 from plainformer.nn.lora import adapt, merge, named_linears, named_pairs
 from plainformer.recipe.tune import TuneOptions
 from plainformer.runs.start import Start
@@ -23,7 +23,7 @@ class Tuning(NamedTuple):
 
     model: as it was or, with LoRA, with its pairs.
     frozen: the parameters that stay as they are, by `group_names`.
-    work: as it was or, with LoRA, such that the folders that are kept hold the adapter alone.
+    work: the folders that it keeps say what the model comes from and, with LoRA, hold the adapter alone.
     """
 
     model: Model
@@ -34,21 +34,22 @@ class Tuning(NamedTuple):
 def tune(
     work: Work, model: Model, options: TuneOptions, start: Start | None, key: PRNGKeyArray, say: Callable[[str], None]
 ) -> Tuning:
-    """The model with what `options` say done to it.
+    """The model with what `options` say done to it; a new one, which starts from nothing, stays as it is.
 
     Args:
-        start: what the model comes from; `options` are the defaults where it is a new one.
+        start: what the model comes from.
         key: of the pairs.
         say: told how much trains, unless that is all.
 
     Raises:
         InputError: a pattern matches nothing, or nothing is left to train.
     """
+    if start is None:
+        return Tuning(model, frozenset(), work)
     if options.lora_rank is None:
         frozen = frozenset(matching(options.freeze, group_names(model), where="tune.freeze"))
-        tuning = Tuning(model, frozen, work)
+        tuning = Tuning(model, frozen, _keeping(work, start, None))
     else:
-        assert start is not None
         tuning = _with_pairs(work, model, options, start, key)
     sizes = {name: leaf.size for name, leaf in named_weights(tuning.model).items()}
     trained = sum(size for name, size in sizes.items() if name not in tuning.frozen)
@@ -67,13 +68,21 @@ def _with_pairs(work: Work, model: Model, options: TuneOptions, start: Start, ke
     trains = {f"{name}.{side}" for name in named_pairs(adapted) for side in "ab"}
     frozen = {name for name in group_names(adapted) if name not in trains and name.partition(".")[0] not in new}
     adapter = Adapter(start.folder, start.sha256, rank, alpha, tuple(targets), new)
+    return Tuning(adapted, frozenset(frozen), _keeping(work, start, adapter))
+
+
+def _keeping(work: Work, start: Start, adapter: Adapter | None) -> Work:
+    """The work, with model folders that name the start, keep what settings of it the recipe does not have, and hold
+    the adapter if there is one."""
     bleu = work.bleu
 
-    def content(model: Model) -> Any:
-        return replace(work.content(model), adapter=adapter)
+    def content(model: Model) -> ModelFolder:
+        found = work.content(model)
+        about = {**found.about, "starts from": str(start.folder)}
+        generation = {**start.content.generation, **found.generation}
+        return replace(found, about=about, generation=generation, adapter=adapter)
 
-    with_adapter = replace(work, content=content, bleu=bleu and (lambda model: bleu(merge(model))))
-    return Tuning(adapted, frozenset(frozen), with_adapter)
+    return replace(work, content=content, bleu=bleu and (lambda model: bleu(merge(model))))
 
 
 def matching(patterns: Sequence[str], names: Collection[str], *, where: str) -> list[str]:
