@@ -280,10 +280,53 @@ def test_what_will_not_do_is_one_line_and_leaves_nothing(cli, recipe, tmp_path, 
     assert not (tmp_path / "run").exists()
 
 
-def test_a_start_of_another_kind_or_without_the_texts_characters_is_one_line(cli, recipe, models, tmp_path):
-    run = ("train", recipe, "--run", tmp_path / "run", "--from")
-    error = cli(*run, models["translator"]).last_line()
+def test_a_start_of_another_kind_is_one_line(cli, recipe, models, tmp_path):
+    error = cli("train", recipe, "--run", tmp_path / "run", "--from", models["translator"]).error(2)
     assert error == f"{models['translator']}: this model is for plainformer translate, not for model.start"
-    outcome = cli(*run, models["endless"])
-    assert outcome.code == 2
     assert not (tmp_path / "run").exists()
+
+
+def test_a_text_with_what_the_vocabulary_lacks_is_refused(cli, recipe, models, tmp_path):
+    """The model knows the letters of two lines; the text has five others, and an ü."""
+    text = tmp_path / "text.txt"
+    text.write_text("the moon and the sun, a man ü, a cat; " * 9, encoding="utf-8")
+    run = ("train", recipe, "--run", tmp_path / "run", "--from", models["character"], "--text")
+    outcome = cli(*run, text)
+    assert outcome.code == 2
+    assert outcome.last_line() == (
+        f"{text}: at 18 places the text has what the vocabulary of the model it starts from does not have; "
+        "start from a model that knows bytes, or change the text"
+    )
+    assert not (tmp_path / "run").exists()
+    text.write_text("the moon and the sun, a man, a cat, " * 9, encoding="utf-8")
+    assert cli(*run, text, "--set", "train.steps=1").code == 0
+
+
+def test_a_translator_and_a_masked_model_are_tuned_too(cli, trained, models, recipe, tmp_path):
+    """A translator that starts from a run and is watched by BLEU; a masked model with one matrix of its own."""
+    text = trained.recipe.read_text(encoding="utf-8")
+    sections = [part for part in text.split("\n\n") if not part.startswith(("[tokenizer]", "[model]"))]
+    pairs = tmp_path / "pairs.toml"
+    pairs.write_text("\n\n".join(sections), encoding="utf-8")
+    short = ("--set", "train.steps=2", "--set", "tune.lora_rank=2", "--set", "schedule.peak=1e-7")
+    watched = ("--set", "train.bleu_every=1", "--set", "data.test=test")
+    run = tmp_path / "translator"
+    outcome = cli("train", pairs, "--run", run, "--from", trained.folder, *short, *watched)
+    assert outcome.code == 0, outcome
+    # So little trained that it says what it said.
+    said = [cli("translate", folder, stdin=b"the dog sees a book\n").out for folder in (run, trained.folder)]
+    assert said[0] == said[1] != ""
+    assert '"bleu"' in (run / "metrics.jsonl").read_text()
+    error = cli("train", trained.recipe, "--run", tmp_path / "no", "--from", trained.folder).last_line()
+    assert error.endswith("the shape is that of the model it starts from; leave out d_model, or start")
+
+    words = tmp_path / "words.txt"
+    words.write_text("the moon and the sun, a man, a cat, " * 9, encoding="utf-8")
+    masked = tmp_path / "masked.toml"
+    masked.write_text(recipe.read_text().replace("language-model", "masked-language-model").partition("[generate]")[0])
+    run = tmp_path / "masked"
+    start = ("--from", models["masked"], "--text", words, "--set", 'tune.lora_targets=["layers.0.*"]')
+    outcome = cli("train", masked, "--run", run, *start, *short)
+    assert outcome.code == 0, outcome
+    said = [cli("fill", folder, "the <mask>oon").out for folder in (run, models["masked"])]
+    assert said[0] == said[1] != ""
