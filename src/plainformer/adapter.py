@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import equinox as eqx
 import jax
@@ -26,6 +26,9 @@ from plainformer.shapes import Array, Float
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 PREFIX = "base_model.model."  # of every name in a file of PEFT's
+
+Model = TypeVar("Model", bound=eqx.Module)
+
 REPLACE = "put the file back, or name another model"
 
 
@@ -88,8 +91,8 @@ def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
         arrays[f"{PREFIX}{name}.lora_A.weight"] = pair.a.T
         arrays[f"{PREFIX}{name}.lora_B.weight"] = pair.b.T
     for part in adapter.whole:
-        for path, leaf in jax.tree_util.tree_leaves_with_path(eqx.filter(getattr(model, part), eqx.is_array)):
-            arrays[f"{PREFIX}{part}.{jax.tree_util.keystr(path, simple=True, separator='.')}"] = leaf
+        named = _named(eqx.filter(getattr(model, part), eqx.is_inexact_array))
+        arrays |= {f"{PREFIX}{part}.{name}": leaf for name, leaf in named.items()}
     try:
         atomic.write_text(folder / ADAPTER_CONFIG, json.dumps(_to_peft(adapter), indent=2, ensure_ascii=False) + "\n")
         with atomic.replacing(folder / ADAPTER_WEIGHTS) as partial:
@@ -124,35 +127,50 @@ def read_adapter(folder: Path) -> Adapter:
     )
 
 
-def merge_weights(
-    adapter: Adapter, weights: Mapping[str, Float[Array, "..."]], folder: Path
-) -> dict[str, Float[Array, "..."]]:
-    """The `weights` of the base by name, with every pair of the adapter in `folder` added, and its whole parts.
+def merge_adapter(adapter: Adapter, base: eqx.Module, skeleton: Model, folder: Path) -> Model:
+    """The model that the adapter in `folder` makes of its base: every pair added to its weight.
+
+    Args:
+        base: the model that it belongs to.
+        skeleton: the model that it makes, with shapes for arrays.
 
     Raises:
-        InputError: the pairs are missing, damaged, or not of these weights; all that are, at once.
+        InputError: the pairs are missing, damaged, not finite, or not of this base; all that are, at once.
     """
-    path, scale, merged = folder / ADAPTER_WEIGHTS, adapter.alpha / adapter.rank, dict(weights)
+    path = folder / ADAPTER_WEIGHTS
+    weights = _named(eqx.filter(base, eqx.is_inexact_array))
     found = {name.removeprefix(PREFIX): array for name, array in _read_arrays(path).items()}
-    whole = [name for name in found if name.startswith(tuple(f"{part}." for part in adapter.whole))]
-    wanted: dict[str, tuple[int, ...]] = {}
+    # What the base does not have, or has for another purpose, is kept whole.
+    shapes = {name: leaf.shape for name, leaf in _named(skeleton).items()}
+    whole = {name for name in shapes if name.startswith(tuple(f"{part}." for part in adapter.whole))}
+    of_base = {name: shape for name, shape in shapes.items() if name not in whole}
+    there = {name: weights[name].shape for name in of_base if name in weights}
+    _compare(of_base, there, "the base is not the model of config.json", str(adapter.base))
+    wanted = {name: shapes[name] for name in whole}
     for name in adapter.targets:
-        d_in, d_out = weights[f"{name}.weight"].shape if f"{name}.weight" in weights else (0, 0)
-        wanted[f"{name}.lora_A.weight"], wanted[f"{name}.lora_B.weight"] = (adapter.rank, d_in), (d_out, adapter.rank)
-    wrong = [f"{name} is missing" for name in wanted if name not in found]
-    wrong += [f"{name} is unexpected" for name in found if name not in wanted and name not in whole]
-    wrong += [
-        f"{name} has shape {found[name].shape}, not {shape}"
-        for name, shape in wanted.items()
-        if name in found and found[name].shape != shape
-    ]
-    if wrong:
-        what = f"the pairs do not go with {ADAPTER_CONFIG} and the base: {', '.join(wrong)}"
-        raise InputError(what, where=str(path), fix="use another model, or train it again")
+        d_in, d_out = shapes.get(f"{name}.weight", (0, 0))
+        wanted |= {f"{name}.lora_A.weight": (adapter.rank, d_in), f"{name}.lora_B.weight": (d_out, adapter.rank)}
+    pairs = {name: array.shape for name, array in found.items()}
+    _compare(wanted, pairs, f"the pairs do not go with {ADAPTER_CONFIG} and the base", str(path))
+    merged = weights | {name: array for name, array in found.items() if name in shapes}
     for name in adapter.targets:
         a, b = found[f"{name}.lora_A.weight"].T, found[f"{name}.lora_B.weight"].T
-        merged[f"{name}.weight"] = weights[f"{name}.weight"] + update_of(a, b, scale)
-    return merged | {name: found[name] for name in whole}
+        merged[f"{name}.weight"] = weights[f"{name}.weight"] + update_of(a, b, adapter.alpha / adapter.rank)
+    return jax.tree.unflatten(jax.tree.structure(skeleton), [merged[name] for name in shapes])
+
+
+def _compare(
+    wanted: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], what: str, where: str
+) -> None:
+    wrong = [f"{name} is missing" for name in wanted if name not in found]
+    wrong += [f"{name} is unexpected" for name in found if name not in wanted]
+    wrong += [
+        f"{name} has shape {found[name]}, not {shape}"
+        for name, shape in wanted.items()
+        if name in found and found[name] != shape
+    ]
+    if wrong:
+        raise InputError(f"{what}: {', '.join(wrong)}", where=where, fix="use another model, or train it again")
 
 
 def _read_arrays(path: Path) -> dict[str, Float[Array, "..."]]:
@@ -163,7 +181,16 @@ def _read_arrays(path: Path) -> dict[str, Float[Array, "..."]]:
         raise InputError("the adapter's weights are missing", where=str(path), fix=REPLACE) from missing
     except (SafetensorError, OSError) as damage:
         raise InputError(f"the adapter's weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
+    if broken := [name for name, array in arrays.items() if not bool(jnp.isfinite(array).all())]:
+        what = f"{len(broken)} of {len(arrays)} arrays hold numbers that are not finite: {', '.join(broken)}"
+        raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
     return arrays
+
+
+def _named(model: Any) -> dict[str, Any]:
+    """The leaves of a model, or of a part, by their paths in it."""
+    leaves = jax.tree_util.tree_leaves_with_path(model)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
 def _to_peft(adapter: Adapter) -> dict[str, Any]:

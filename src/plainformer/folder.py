@@ -21,7 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from plainformer import atomic
-from plainformer.adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, Adapter, merge_weights, read_adapter, save_adapter
+from plainformer.adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, Adapter, merge_adapter, read_adapter, save_adapter
 from plainformer.data.find import some_of
 from plainformer.errors import InputError, WorkError
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
@@ -208,15 +208,9 @@ def check_weights(config: AnyConfig, folder: Path) -> None:
 def _load_model(config: AnyConfig, folder: Path) -> Model:
     if not (folder / ADAPTER_CONFIG).exists():
         return _load_weights(config, folder / "model.safetensors")
-    adapter, path = read_adapter(folder), folder / ADAPTER_WEIGHTS
+    adapter = read_adapter(folder)
     adapter.check_base(folder)
-    merged = merge_weights(adapter, named_weights(load_folder(adapter.base).model), folder)
-    skeleton = skeleton_of(config)
-    wanted = _shapes(skeleton)
-    found = {name: array for name, array in merged.items() if name in wanted}
-    _compare(wanted, {name: array.shape for name, array in found.items()}, path)
-    _refuse_broken([name for name, array in found.items() if not np.isfinite(array).all()], len(found), path)
-    return jax.tree.unflatten(jax.tree.structure(skeleton), [found[name] for name in wanted])
+    return merge_adapter(adapter, load_folder(adapter.base).model, skeleton_of(config), folder)
 
 
 def _load_weights(config: AnyConfig, path: Path) -> Model:
@@ -226,26 +220,19 @@ def _load_weights(config: AnyConfig, path: Path) -> Model:
             array = file.get_tensor(name)
             broken += [] if np.isfinite(array).all() else [name]
             arrays.append(jnp.asarray(array))
-    _refuse_broken(broken, len(arrays), path)
-    return jax.tree.unflatten(jax.tree.structure(skeleton), arrays)
-
-
-def _refuse_broken(broken: list[str], count: int, path: Path) -> None:
     if broken:
-        what = f"{len(broken)} of {count} weights hold numbers that are not finite: {some_of(broken)}"
+        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(broken)}"
         raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
-
-
-def _shapes(skeleton: Model) -> dict[str, tuple[int, ...]]:
-    """Of every parameter by its path, in the order of the leaves."""
-    leaves = jax.tree_util.tree_leaves_with_path(skeleton)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf.shape for path, leaf in leaves}
+    return jax.tree.unflatten(jax.tree.structure(skeleton), arrays)
 
 
 @contextmanager
 def _opened_weights(skeleton: Model, path: Path) -> Iterator[tuple[Any, list[str]]]:
     """The file of weights, which are those of the model that is described, and their names in its order."""
-    wanted = _shapes(skeleton)
+    wanted = {
+        jax.tree_util.keystr(where, simple=True, separator="."): leaf.shape
+        for where, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
+    }
     try:
         with safe_open(path, framework="numpy") as file:
             names = set(file.keys())

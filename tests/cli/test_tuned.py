@@ -325,7 +325,7 @@ def test_a_translator_and_a_masked_model_are_tuned_too(cli, trained, models, rec
     masked = tmp_path / "masked.toml"
     masked.write_text(recipe.read_text().replace("language-model", "masked-language-model").partition("[generate]")[0])
     run = tmp_path / "masked"
-    start = ("--from", models["masked"], "--text", words, "--set", 'tune.lora_targets=["layers.0.*"]')
+    start = ("--from", models["masked"], "--text", words, "--set", 'tune.lora_targets=["encoder.layers.0.*"]')
     outcome = cli("train", masked, "--run", run, *start, *short)
     assert outcome.code == 0, outcome
     said = [cli("fill", folder, "the <mask>oon").out for folder in (run, models["masked"])]

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
@@ -10,9 +11,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from plainformer.adapter import Adapter, hash_of_weights, merge_weights, read_adapter, save_adapter
+from plainformer.adapter import Adapter, hash_of_weights, merge_adapter, read_adapter, save_adapter
 from plainformer.errors import InputError
-from plainformer.folder import Model, named_weights
+from plainformer.folder import named_weights, skeleton_of
 from plainformer.models import LanguageModel, LanguageModelConfig
 from plainformer.nn.lora import adapt, merge, named_linears, named_pairs
 
@@ -45,10 +46,6 @@ def saved(adapted: LanguageModel, tmp_path: Path) -> tuple[Adapter, Path]:
     return adapter, folder
 
 
-def base_weights(model: Model) -> dict[str, jax.Array]:
-    return named_weights(model)
-
-
 def test_what_is_read_is_what_was_saved(saved: tuple[Adapter, Path]) -> None:
     adapter, folder = saved
     assert read_adapter(folder) == adapter
@@ -61,11 +58,11 @@ def test_merged_weights_are_those_of_the_merged_model(
 ) -> None:
     """To the bit: it is the same sum."""
     adapter, folder = saved
-    merged, wanted = merge_weights(adapter, base_weights(model), folder), named_weights(merge(adapted))
-    assert set(merged) == set(wanted)
-    for name, array in wanted.items():
-        np.testing.assert_array_equal(merged[name], array, err_msg=name)
-    assert any(not np.array_equal(merged[f"{name}.weight"], named_linears(model)[name].weight) for name in TARGETS)
+    merged, wanted = merge_adapter(adapter, model, skeleton_of(CONFIG), folder), named_weights(merge(adapted))
+    assert set(named_weights(merged)) == set(wanted)
+    for name, array in named_weights(merged).items():
+        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+    assert any(not np.array_equal(wanted[f"{name}.weight"], named_linears(model)[name].weight) for name in TARGETS)
 
 
 def test_what_is_wrong_with_the_pairs_is_said_all_at_once(saved: tuple[Adapter, Path], model: LanguageModel) -> None:
@@ -76,12 +73,32 @@ def test_what_is_wrong_with_the_pairs_is_said_all_at_once(saved: tuple[Adapter, 
     arrays["base_model.model.output.lora_B.weight"] = np.zeros((4, 3), np.float32)
     save_file(arrays, path)
     with pytest.raises(InputError) as caught:
-        merge_weights(adapter, base_weights(model), folder)
+        merge_adapter(adapter, model, skeleton_of(CONFIG), folder)
     assert str(caught.value) == (
         f"{path}: the pairs do not go with adapter_config.json and the base: output.lora_A.weight is missing, "
         "more.lora_A.weight is unexpected, output.lora_B.weight has shape (4, 3), not (11, 3); "
         "use another model, or train it again"
     )
+
+
+def test_a_base_of_another_shape_is_refused(saved: tuple[Adapter, Path]) -> None:
+    """As when `config.json` was changed by hand."""
+    adapter, folder = saved
+    other = LanguageModel(replace(CONFIG, context=8), key=jax.random.key(1))
+    with pytest.raises(InputError) as caught:
+        merge_adapter(adapter, other, skeleton_of(CONFIG), folder)
+    said = "the base is not the model of config.json: position.table has shape (8, 6), not (7, 6)"
+    assert str(caught.value) == f"{adapter.base}: {said}; use another model, or train it again"
+
+
+def test_a_pair_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model: LanguageModel) -> None:
+    adapter, folder = saved
+    path, name = folder / "adapter_model.safetensors", "base_model.model.output.lora_B.weight"
+    arrays = load_file(path)
+    arrays[name][1, 2] = np.inf
+    save_file(arrays, path)
+    with pytest.raises(InputError, match=rf"1 of \d arrays hold numbers that are not finite: {name}; use another"):
+        merge_adapter(adapter, model, skeleton_of(CONFIG), folder)
 
 
 @pytest.mark.parametrize(
