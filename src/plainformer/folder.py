@@ -7,13 +7,13 @@ Nothing in it is executable. Every file is written whole or not at all, so a rea
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,14 +24,23 @@ from plainformer import atomic
 from plainformer.adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, Adapter, merge_adapter, read_adapter, save_adapter
 from plainformer.data.find import some_of
 from plainformer.errors import InputError, WorkError
+from plainformer.interop import reading
+from plainformer.interop.families import FAMILIES
+from plainformer.interop.family import Family
+from plainformer.machine import return_freed_memory
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
+from plainformer.models.skeleton import (
+    AnyConfig as AnyConfig,
+    Model as Model,
+    class_of,
+    named_shapes,
+    named_weights as named_weights,
+    skeleton_of as skeleton_of,
+)
 from plainformer.models.transformer import Transformer
 from plainformer.text import Tokenizer
-
-Model = Transformer | LanguageModel | MaskedLanguageModel | Classifier
-AnyConfig = TransformerConfig | LanguageModelConfig | EncoderConfig
 
 
 class Kind(NamedTuple):
@@ -120,10 +129,8 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
 
 
 def model_type_of(config: AnyConfig) -> str:
-    """The `model_type` of a configuration. An encoder with labels is a classifier."""
-    if isinstance(config, EncoderConfig):
-        return "plainformer-classifier" if config.labels else "plainformer-masked-language-model"
-    return next(name for name, kind in KINDS.items() if type(config) is kind.config)
+    """The `model_type` of a configuration."""
+    return next(name for name, kind in KINDS.items() if kind.model is class_of(config))
 
 
 def save_weights(model: Model, folder: Path) -> None:
@@ -137,15 +144,19 @@ def save_weights(model: Model, folder: Path) -> None:
 
 
 def load_folder(folder: Path) -> ModelFolder:
-    """Read a model folder. One with an adapter is that of the whole model, merged.
+    """Read a model folder: one of ours, or one that the Hugging Face library wrote. With an adapter, the merged model.
 
     Raises:
         InputError: something is missing, damaged, or does not belong together; the message names it.
     """
-    config, about, fingerprints = _read_config(folder)
+    config, about, fingerprints, family = _read_config(folder)
+    if family is not None:
+        source, target = reading.read_tokenizers(config, folder)
+        model = reading.load_model(family, config, folder)
+        return ModelFolder(model, source, target, reading.read_generation(family, folder), about)
     source = Tokenizer.load(folder / "tokenizer.json")
     second = folder / "target_tokenizer.json"
-    target = Tokenizer.load(second) if second.exists() else source
+    target = Tokenizer.load(second) if Tokenizer.saved_at(second) else source
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
     model = _load_model(config, folder)
@@ -154,10 +165,20 @@ def load_folder(folder: Path) -> ModelFolder:
 
 def read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any]]:
     """The shape of a folder's model and the facts about it, without its weights. Raises InputError as `load_folder`."""
-    return _read_config(folder)[:2]
+    described = _read_config(folder)
+    return described.config, described.about
 
 
-def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
+class _Described(NamedTuple):
+    """What `config.json` says; `family` is None for a folder of our own."""
+
+    config: AnyConfig
+    about: dict[str, Any]
+    fingerprints: list[str]
+    family: Family | None
+
+
+def _read_config(folder: Path) -> _Described:
     if folder.is_file():
         raise InputError("this is a file, and a model is a folder", where=str(folder), fix="name a run, or its folder")
     if not folder.is_dir():
@@ -165,8 +186,12 @@ def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
     path = folder / "config.json"
     values = _read_json(path)
     kind, about = values.pop("model_type", None), values.pop("about", {})
+    if isinstance(kind, str) and (family := FAMILIES.get(kind)):
+        config = cast(AnyConfig, family.config_from(values, str(path)))
+        return _Described(config, {"name": folder.resolve().name, "imported from": f"a {kind} checkpoint"}, [], family)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"model_type is {kind!r}, and known are {', '.join(KINDS)}", where=str(path))
+        known = f"ours ({', '.join(KINDS)}) and Hugging Face's ({', '.join(FAMILIES)})"
+        raise InputError(f"model_type is {kind!r}, and known are {known}", where=str(path))
     if not isinstance(about, dict):
         raise InputError(f"about is {about!r} and must be an object of facts", where=str(path))
     fingerprints = values.pop("tokenizer_fingerprints", [])
@@ -174,18 +199,7 @@ def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
     if model_type_of(config) != kind:
         has = "has labels" if getattr(config, "labels", ()) else "has no labels"
         raise InputError(f"model_type is {kind}, and it {has}", where=str(path))
-    return config, about, fingerprints
-
-
-def named_weights(model: eqx.Module) -> dict[str, jax.Array]:
-    """Every parameter by its path in the model: `encoder.layers.0.self_attention.query.weight`."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
-
-
-def skeleton_of(config: AnyConfig) -> Any:
-    """The model that a configuration describes, with shapes for arrays: nothing is computed."""
-    return eqx.filter_eval_shape(KINDS[model_type_of(config)].model, config, key=jax.random.key(0))
+    return _Described(config, about, fingerprints, None)
 
 
 def has_weights(folder: Path) -> bool:
@@ -193,16 +207,18 @@ def has_weights(folder: Path) -> bool:
     return any((folder / name).exists() for name in ("model.safetensors", ADAPTER_WEIGHTS))
 
 
-def check_weights(config: AnyConfig, folder: Path) -> None:
+def check_weights(folder: Path) -> None:
     """Raises InputError, as `load_folder`, for weights that are missing, cut short or of other shapes, unread.
 
     Those of an adapter, which are small, are read and merged.
     """
-    if (folder / ADAPTER_CONFIG).exists():
+    config, _, _, family = _read_config(folder)
+    if family is not None:
+        reading.check_weights(family, config, folder)
+    elif (folder / ADAPTER_CONFIG).exists():
         _load_model(config, folder)
-        return
-    with _opened_weights(skeleton_of(config), folder / "model.safetensors"):
-        pass
+    else:
+        _check_names(named_shapes(skeleton_of(config)), folder / "model.safetensors")
 
 
 def _load_model(config: AnyConfig, folder: Path) -> Model:
@@ -214,30 +230,37 @@ def _load_model(config: AnyConfig, folder: Path) -> Model:
 
 
 def _load_weights(config: AnyConfig, path: Path) -> Model:
-    skeleton, arrays, broken = skeleton_of(config), [], []
-    with _opened_weights(skeleton, path) as (file, names):
-        for name in names:
+    skeleton = skeleton_of(config)
+    shapes = named_shapes(skeleton)
+    _check_names(shapes, path)
+    arrays: dict[str, jax.Array] = {}
+    broken: list[str] = []
+    # One at a time, the largest first: the file's pages, too, count as memory as long as it is open.
+    for name in sorted(shapes, key=lambda name: -math.prod(shapes[name])):
+        return_freed_memory()
+        with _opened(path) as file:
             array = file.get_tensor(name)
-            broken += [] if np.isfinite(array).all() else [name]
-            arrays.append(jnp.asarray(array))
+        broken += [] if np.isfinite(array).all() else [name]
+        arrays[name] = jnp.asarray(array)
     if broken:
-        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(broken)}"
+        in_order = [name for name in shapes if name in broken]
+        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(in_order)}"
         raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
-    return jax.tree.unflatten(jax.tree.structure(skeleton), arrays)
+    return jax.tree.unflatten(jax.tree.structure(skeleton), [arrays[name] for name in shapes])
+
+
+def _check_names(wanted: Mapping[str, tuple[int, ...]], path: Path) -> None:
+    """Raises InputError where the file does not hold the weights of the model that is described."""
+    with _opened(path) as file:
+        _compare(wanted, {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, path)  # noqa: SIM118
 
 
 @contextmanager
-def _opened_weights(skeleton: Model, path: Path) -> Iterator[tuple[Any, list[str]]]:
-    """The file of weights, which are those of the model that is described, and their names in its order."""
-    wanted = {
-        jax.tree_util.keystr(where, simple=True, separator="."): leaf.shape
-        for where, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
-    }
+def _opened(path: Path) -> Iterator[Any]:
+    """The file of weights. Raises InputError where it is missing or damaged."""
     try:
         with safe_open(path, framework="numpy") as file:
-            names = set(file.keys())
-            _compare(wanted, {name: tuple(file.get_slice(name).get_shape()) for name in names}, path)
-            yield file, list(wanted)
+            yield file
     except FileNotFoundError as missing:
         raise InputError("there are no weights", where=str(path), fix=REPLACE) from missing
     except (SafetensorError, OSError) as damage:
@@ -280,9 +303,10 @@ def _card(content: ModelFolder, folder: Path) -> str:
     said = config.to_dict() | {"labels": some_of(getattr(config, "labels", ()))}
     mask = content.source_tokenizer.special.mask or "<mask>"
     what, use = kind.what.format(**said), kind.use.format(folder=folder.name, mask=mask)
+    origin = "imported by" if "imported from" in about else "trained with"
     facts = "\n".join(f"- {name}: {value}" for name, value in about.items())
     return (
         f"# {about.get('name') or 'A model'}\n\n"
-        f"{what}, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads, trained with plainformer.\n\n"
+        f"{what}, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads, {origin} plainformer.\n\n"
         f"{facts}\n\n```python\nimport plainformer\n\n{use}\n```\n"
     )

@@ -16,10 +16,10 @@ FLOORS = (
     {"atomic", "errors", "extras", "fields", "lazy", "machine", "shapes", "table", "toml", "validation"},
     {"text", "nn"},
     {"data", "models"},
-    {"adapter"},
+    {"adapter", "interop"},
     {"objective", "folder"},
     {"train", "decode"},
-    {"evaluate", "inspect", "interop"},
+    {"evaluate", "inspect"},
     {"recipe"},
     {"runs"},
     {"cli", "serve"},
@@ -27,7 +27,9 @@ FLOORS = (
 )
 
 # What an extra installs: found by `extras.require` inside a function, never by an import statement at the top.
-OPTIONAL = {"altair", "vl_convert", "starlette", "uvicorn", "tensorboardX", "tiktoken", "sentencepiece"}
+OPTIONAL = {"altair", "vl_convert", "starlette", "uvicorn", "tensorboardX", "tiktoken", "sentencepiece"} | {
+    "huggingface_hub"
+}
 
 
 @cache

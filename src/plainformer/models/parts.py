@@ -16,7 +16,7 @@ from plainformer.nn.position import Learned, Position, Rotary, Sinusoidal
 from plainformer.nn.residual import PostNorm, PreNorm, Residual
 from plainformer.shapes import PRNGKeyArray
 
-NORMS: dict[str, Callable[[int], Norm]] = {"layer": LayerNorm, "rms": RMSNorm}
+NORMS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"layer": LayerNorm, "rms": RMSNorm}
 RESIDUALS: dict[str, Callable[[Norm, Dropout], Residual]] = {"post": PostNorm, "pre": PreNorm}
 
 
@@ -25,7 +25,7 @@ def make_attention(
 ) -> MultiHeadAttention:
     widths = config.key_width, config.value_width
     return MultiHeadAttention(
-        config.d_model, config.heads, *widths, bias=config.bias, kv_heads=kv_heads, rotary=rotary, key=key
+        config.d_model, config.heads, *widths, bias=config.attention_bias, kv_heads=kv_heads, rotary=rotary, key=key
     )
 
 
@@ -47,7 +47,7 @@ def make_encoder_layers(
 
 def make_stack(config: SingleStackConfig, key: PRNGKeyArray) -> tuple[EncoderLayer, ...]:
     """The layers of a decoder alone or an encoder alone; rotary positions are in them."""
-    rotary = Rotary(config.key_width, config.theta) if config.position == "rotary" else None
+    rotary = Rotary(config.key_width, config.theta, config.rope_scaling) if config.position == "rotary" else None
     return make_encoder_layers(config, config.layers, key, kv_heads=config.kv_heads or None, rotary=rotary)
 
 
@@ -60,16 +60,20 @@ def make_added_position(config: SingleStackConfig, key: PRNGKeyArray) -> Positio
 
 def make_feed_forward(config: Config, key: PRNGKeyArray) -> FeedForward | GatedFeedForward:
     kind = GatedFeedForward if config.gated else FeedForward
-    return kind(config.d_model, config.d_ff, config.activation, bias=config.bias, key=key)
+    return kind(config.d_model, config.d_ff, config.activation, bias=config.feed_forward_bias, key=key)
+
+
+def make_norm(config: Config) -> Norm:
+    return NORMS[config.norm](config.d_model, eps=config.epsilon)
 
 
 def make_residual(config: Config) -> Residual:
-    return RESIDUALS[config.norm_position](NORMS[config.norm](config.d_model), Dropout(config.dropout))
+    return RESIDUALS[config.norm_position](make_norm(config), Dropout(config.dropout))
 
 
 def make_final_norm(config: Config) -> Norm | None:
     """A pre-norm stack leaves its stream unnormalised and ends with one more norm; a post-norm one needs none."""
-    return NORMS[config.norm](config.d_model) if config.norm_position == "pre" else None
+    return make_norm(config) if config.norm_position == "pre" else None
 
 
 def count_parameters(model: eqx.Module) -> int:
