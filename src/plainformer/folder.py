@@ -2,6 +2,7 @@
 
     config.json  model.safetensors  tokenizer.json  [target_tokenizer.json]  generation_config.json  README.md
 
+Instead of the weights there may be those of an adapter (`adapter.py`), which are added to another model's when read.
 Nothing in it is executable. Every file is written whole or not at all, so a reader never meets half of one.
 """
 
@@ -20,6 +21,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 from plainformer import atomic
+from plainformer.adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, Adapter, merge_adapter, read_adapter, save_adapter
 from plainformer.data.find import some_of
 from plainformer.errors import InputError, WorkError
 from plainformer.interop import reading
@@ -87,6 +89,7 @@ class ModelFolder:
 
     generation: the keyword arguments of `decode.GenerationSettings`, or of `decode.SamplingSettings`.
     about: facts for the card and for `config.json`: languages, data, scores.
+    adapter: of a model with pairs beside its weights (`nn.lora`), what is kept of it instead of all weights.
     """
 
     model: Model
@@ -94,6 +97,7 @@ class ModelFolder:
     target_tokenizer: Tokenizer
     generation: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+    adapter: Adapter | None = None
 
 
 def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> None:
@@ -116,7 +120,9 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
         atomic.write_text(folder / "config.json", _json(config))
         atomic.write_text(folder / "generation_config.json", _json(dict(content.generation)))
         atomic.write_text(folder / "README.md", _card(content, folder.resolve()))
-        if weights:
+        if weights and content.adapter:
+            save_adapter(content.adapter, content.model, folder)
+        elif weights:
             save_weights(content.model, folder)
     except OSError as failure:
         raise WorkError(f"the model could not be written ({failure.strerror})", where=str(folder)) from failure
@@ -138,7 +144,7 @@ def save_weights(model: Model, folder: Path) -> None:
 
 
 def load_folder(folder: Path) -> ModelFolder:
-    """Read a model folder: one of ours, or one that the Hugging Face library wrote.
+    """Read a model folder: one of ours, or one that the Hugging Face library wrote. With an adapter, the merged model.
 
     Raises:
         InputError: something is missing, damaged, or does not belong together; the message names it.
@@ -153,7 +159,7 @@ def load_folder(folder: Path) -> ModelFolder:
     target = Tokenizer.load(second) if Tokenizer.saved_at(second) else source
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
-    model = _load_weights(config, folder / "model.safetensors")
+    model = _load_model(config, folder)
     return ModelFolder(model, source, target, _read_json(folder / "generation_config.json"), about)
 
 
@@ -196,13 +202,31 @@ def _read_config(folder: Path) -> _Described:
     return _Described(config, about, fingerprints, None)
 
 
+def has_weights(folder: Path) -> bool:
+    """Whether there are weights in a folder, its own or an adapter's."""
+    return any((folder / name).exists() for name in ("model.safetensors", ADAPTER_WEIGHTS))
+
+
 def check_weights(folder: Path) -> None:
-    """Raises InputError, as `load_folder`, for weights that are missing, cut short or of other shapes, unread."""
+    """Raises InputError, as `load_folder`, for weights that are missing, cut short or of other shapes, unread.
+
+    Those of an adapter, which are small, are read and merged.
+    """
     config, _, _, family = _read_config(folder)
     if family is not None:
         reading.check_weights(family, config, folder)
-        return
-    _check_names(named_shapes(skeleton_of(config)), folder / "model.safetensors")
+    elif (folder / ADAPTER_CONFIG).exists():
+        _load_model(config, folder)
+    else:
+        _check_names(named_shapes(skeleton_of(config)), folder / "model.safetensors")
+
+
+def _load_model(config: AnyConfig, folder: Path) -> Model:
+    if not (folder / ADAPTER_CONFIG).exists():
+        return _load_weights(config, folder / "model.safetensors")
+    adapter = read_adapter(folder)
+    adapter.check_base(folder)
+    return merge_adapter(adapter, load_folder(adapter.base).model, skeleton_of(config), folder)
 
 
 def _load_weights(config: AnyConfig, path: Path) -> Model:

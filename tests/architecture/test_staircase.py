@@ -16,7 +16,7 @@ FLOORS = (
     {"atomic", "errors", "extras", "fields", "lazy", "machine", "shapes", "table", "toml", "validation"},
     {"text", "nn"},
     {"data", "models"},
-    {"interop"},
+    {"adapter", "interop"},
     {"objective", "folder"},
     {"train", "decode"},
     {"evaluate", "inspect"},

@@ -310,7 +310,9 @@ def _results(run: Path) -> dict[str, object]:
 
     lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     metrics = [{key: value for key, value in json.loads(line).items() if not is_timing(key)} for line in lines]
-    weights = {name: (run / name / "model.safetensors").read_bytes() for name in ("last", "best", "average")}
+    # An adapter's are in adapter_model.safetensors.
+    files = {name: sorted((run / name).glob("*model.safetensors")) for name in ("last", "best", "average")}
+    weights = {name: file.read_bytes() for name, (file,) in files.items()}
     return {"metrics": metrics, **weights}
 
 

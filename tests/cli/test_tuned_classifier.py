@@ -62,6 +62,41 @@ def test_interrupted_and_resumed_equals_uninterrupted(check_interruption, tuned)
     check_interruption(recipe, run, 1)
 
 
+def test_with_lora_the_adapter_has_the_pairs_and_the_new_output(cli, tuned, start, texts, tmp_path, results):
+    import json
+
+    import plainformer
+
+    recipe, _, _ = tuned
+    run, settings = tmp_path / "run", ("--set", "tune.lora_rank=2", "--set", "schedule.peak=0.03")
+    outcome = cli("train", recipe, "--run", run, *settings)
+    assert outcome.code == 0, outcome
+    names = set(load_file(run / "best" / "adapter_model.safetensors"))
+    assert {name.partition("base_model.model.")[2] for name in names} == {
+        *(f"encoder.layers.0.self_attention.{name}.lora_{side}.weight" for name in ("query", "value") for side in "AB"),
+        *("output.weight", "output.bias"),
+    }
+    assert json.loads((run / "best" / "adapter_config.json").read_text())["modules_to_save"] == ["output"]
+    labeller, old = plainformer.load(run), load_file(start / "average" / "model.safetensors")
+    key = labeller.model.encoder.layers[0].self_attention.key.weight
+    np.testing.assert_array_equal(key, old["encoder.layers.0.self_attention.key.weight"])
+    assert cli("evaluate", run).code == 0
+    # It trains whole, and so is no target.
+    error = cli(
+        "train", recipe, "--run", tmp_path / "no", *settings, "--set", 'tune.lora_targets=["output"]'
+    ).last_line()
+    assert "tune.lora_targets: the pattern 'output' matches nothing in this model" in error
+
+
+def test_a_frozen_encoder_stays_to_the_bit(cli, tuned, start, tmp_path):
+    recipe, _, _ = tuned
+    run = tmp_path / "run"
+    outcome = cli("train", recipe, "--run", run, "--set", 'tune.freeze=["encoder.*"]', "--set", "schedule.peak=0.03")
+    assert outcome.code == 0, outcome
+    old, new = (load_file(folder / "model.safetensors") for folder in (start / "average", run / "last"))
+    assert all(np.array_equal(new[name], old[name]) for name in old if name.startswith("encoder."))
+
+
 def test_a_start_that_changed_is_refused_by_name(cli, tuned, start, tmp_path):
     recipe, run, _ = tuned
     copy, moved = shutil.copytree(run, tmp_path / "run"), shutil.copytree(start, tmp_path / "start")

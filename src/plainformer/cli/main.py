@@ -20,6 +20,7 @@ from plainformer.cli import (
     generate,
     import_,
     info,
+    merge,
     score,
     train,
     translate,
@@ -74,7 +75,7 @@ app = typer.Typer(
 for verb in (
     *(train.train, translate.translate, generate.generate, score.score),
     *(fill.fill, classify.classify, embed.embed),
-    *(evaluate.evaluate, info.info, demo.demo),
+    *(evaluate.evaluate, info.info, merge.merge, demo.demo),
     *(import_.import_, export.export, verify.verify),
 ):
     app.command(verb.__name__.rstrip("_"), cls=Verb)(verb)

@@ -21,19 +21,23 @@ def train(
     data: Annotated[
         str | None, typer.Option(help="The folder of pairs or labelled texts; short for --set data.folder=…")
     ] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="MODEL", help="A model to train on; short for --set model.start=…")
+    ] = None,
     text: Annotated[list[str] | None, typer.Option(help="A file or glob of text; short for --set data.text=…")] = None,
     set: Set = None,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
     The recipe's task says what the model is: a translator, a language model, a masked language model or a classifier.
+    With --from it is not a new one: its shape and vocabulary are those of MODEL, a run or a model folder.
     """
     from plainformer.cli.recipes import find_recipe
     from plainformer.recipe import load_recipe
 
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    changes = [*(set or []), *moved_to(data), *other_text(text)]
+    changes = [*(set or []), *moved_to(data), *other_text(text), *starting_from(start)]
     loaded = load_recipe(find_recipe(recipe), changes)
     folder = run or Path("runs") / loaded.name
 
@@ -72,3 +76,8 @@ def moved_to(folder: str | None) -> list[str]:
 def other_text(paths: list[str] | None) -> list[str]:
     """What `--text FILE` changes in a recipe: its text is there, and not built in."""
     return [f"data.text={inline(paths)}", "data.embedded="] if paths else []
+
+
+def starting_from(model: str | None) -> list[str]:
+    """What `--from MODEL` changes in a recipe: training starts from that model."""
+    return [f"model.start={inline(model)}"] if model is not None else []

@@ -9,7 +9,7 @@ from plainformer.decode.reader import Reader
 from plainformer.decode.translator import Translator
 from plainformer.decode.writer import Writer
 from plainformer.errors import InputError
-from plainformer.folder import Model, ModelFolder, load_folder, read_config
+from plainformer.folder import Model, ModelFolder, has_weights, load_folder, read_config
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
@@ -104,7 +104,7 @@ def find_model(folder: Path) -> Path:
     """
     if (folder / "config.json").exists() or not folder.is_dir():
         return folder
-    if kept := [name for name in PLACES if (folder / name / "model.safetensors").exists()]:
+    if kept := [name for name in PLACES if has_weights(folder / name)]:
         config, _ = read_config(folder / kept[0])
         order = PLACES_OF_CLASSIFIER if getattr(config, "labels", ()) else PLACES
         return folder / min(kept, key=order.index)
@@ -117,4 +117,4 @@ def find_model(folder: Path) -> Path:
 
 
 def _holds_model(folder: Path) -> bool:
-    return any((folder / place / "model.safetensors").exists() for place in (".", *PLACES))
+    return any(has_weights(folder / place) for place in (".", *PLACES))

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 from pydantic import Field, model_validator
 
 from plainformer.recipe.sections import OptimizerOptions, ScheduleOptions, Section
+from plainformer.recipe.tune import TuneOptions
 from plainformer.validation import broken
 
 
@@ -17,10 +18,10 @@ class Recipe(Section, ABC):
 
     FREE_ON_RESUME: ClassVar[frozenset[str]] = frozenset(
         {"name", "description", "train.steps", "train.patience", "train.save_every"}
-        | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh"}
+        | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh", "model.start"}
     )
-    """Keys that a resumed run may change: none has a part in the updates up to a given step. (That the text is the
-    same, wherever it is, its fingerprint says.)"""
+    """Keys that a resumed run may change: none has a part in the updates up to a given step. (That the text and the
+    model to start from are the same, wherever they are, their fingerprints say.)"""
 
     name: str = Field(default="", description="What to call the run; the file's name if not given.")
     description: str = Field(default="", description="What it is for.")
@@ -28,6 +29,7 @@ class Recipe(Section, ABC):
     data: Any
     tokenizer: Any
     model: Any
+    tune: TuneOptions = TuneOptions()
     loss: Any
     optimizer: OptimizerOptions = OptimizerOptions()
     schedule: ScheduleOptions = ScheduleOptions()
@@ -37,6 +39,12 @@ class Recipe(Section, ABC):
     def _check(self) -> "Recipe":
         if self.name in (".", "..") or "/" in self.name or "\\" in self.name:
             broken("name", f"{self.name!r} is no name for a folder in runs/", "give a name without slashes, or --run")
+        if self.model.start and self.tokenizer != type(self.tokenizer)():
+            broken("tokenizer", "the vocabulary is that of the model it starts from", "leave out [tokenizer], or start")
+        if not self.model.start and self.tune != TuneOptions():
+            broken(
+                "tune", "there is nothing to tune without a model to start from", "give model.start, or --from MODEL"
+            )
         if self.schedule.name in ("cosine", "linear") and self.schedule.warmup >= self.train.steps:
             what = f"a warmup of {self.schedule.warmup} leaves none of {self.train.steps} steps to {self.schedule.name}"
             broken("schedule.warmup", what, "lower schedule.warmup or raise train.steps")

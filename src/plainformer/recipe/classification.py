@@ -38,36 +38,18 @@ class LabelledOptions(Section):
 
 
 class ClassifierOptions(StackOptions):
-    """[model]: the encoder and what it starts from. Without a preset, the smaller BERT is what is changed."""
+    """[model]: the encoder, or the masked language model whose encoder and vocabulary are taken over (`start`).
+
+    Without either and without a preset, the smaller BERT is what is changed.
+    """
 
     CONFIG: ClassVar[type[Any]] = EncoderConfig
-
-    start: str | None = Field(
-        default=None, min_length=1, description="A masked language model, whose encoder and vocabulary are taken over."
-    )
-
-    def make(self, **values: Any) -> Any:
-        given = self.model_copy(update={"start": None})
-        return super(ClassifierOptions, given).make(**values)
-
-    @model_validator(mode="after")
-    def _check_start(self) -> "ClassifierOptions":
-        mine = self.model_dump(exclude={"start", "dropout"}, exclude_none=True)
-        if self.start and mine:
-            key = next(iter(mine))
-            broken(key, "the shape is that of the model it starts from", f"leave out {key}, or start")
-        return self
 
 
 class ClassificationRecipe(Recipe):
     """A whole run: `ClassificationRecipe(task="classification", data=..., train=...)`, or `load_recipe(path)`."""
 
-    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {
-        "data.folder",
-        "data.test",
-        "tokenizer.file",
-        "model.start",
-    }
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {"data.folder", "data.test", "tokenizer.file"}
 
     task: Literal["classification"] = Field(description="What the model is to learn.")
     data: LabelledOptions
@@ -78,19 +60,16 @@ class ClassificationRecipe(Recipe):
 
     @model_validator(mode="after")
     def _check_context(self) -> "ClassificationRecipe":
-        if self.model.start and self.tokenizer != VocabularyOptions():
-            broken("tokenizer", "the vocabulary is that of the model it starts from", "leave out [tokenizer], or start")
         if self.model.start is None and (context := self.model.trial().context) < self.data.max_tokens:
             what = f"a context of {context} cannot hold data.max_tokens = {self.data.max_tokens}"
             broken("model.context", what, "raise model.context or lower data.max_tokens")
         return self
 
     def anchored(self) -> "ClassificationRecipe":
-        start = {"start": absolute(self.model.start)} if self.model.start else {}
         return self.model_copy(
             update={
                 "data": self.data.model_copy(update={"folder": str(self.data.path)}),
                 "tokenizer": self.tokenizer.anchored(),
-                "model": self.model.model_copy(update=start),
+                "model": self.model.anchored(),
             }
         )

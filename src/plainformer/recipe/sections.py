@@ -29,10 +29,16 @@ class Section(BaseModel):
 
 
 class ShapeOptions(Section):
-    """[model]: a preset and what to change in it. Without a preset, the defaults of the architecture are changed."""
+    """[model]: a preset and what to change in it. Without a preset, the defaults of the architecture are changed.
+
+    With `start` the shape is that of another model, of which only the dropout may be changed.
+    """
 
     CONFIG: ClassVar[type[Any]]
 
+    start: str | None = Field(
+        default=None, min_length=1, description="A model to start from, whose shape and vocabulary are taken over."
+    )
     preset: str | None = Field(default=None, description="A named shape; plainformer info --presets shows them.")
     d_model: int | None = Field(default=None, ge=1, description="Width of the residual stream.")
     d_ff: int | None = Field(default=None, ge=1, description="Inner width of the feed-forward (§3.3).")
@@ -58,12 +64,12 @@ class ShapeOptions(Section):
     pad_vocab_to: int | None = Field(default=None, ge=1, description="Rows of the tables are a multiple of this.")
 
     def make(self, **vocabularies: int) -> Any:
-        """The configuration that is meant: the defaults, changed by the preset, changed by the keys given here.
+        """The configuration of a new model: the defaults, changed by the preset, changed by the keys given here.
 
         Raises:
             InputError: the sizes do not fit together.
         """
-        given = self.model_dump(exclude={"preset"}, exclude_none=True)
+        given = self.model_dump(exclude={"start", "preset"}, exclude_none=True)
         preset = PRESETS[self.preset].values if self.preset else {}
         return self.CONFIG(**(dict(preset) | given | vocabularies))
 
@@ -72,8 +78,15 @@ class ShapeOptions(Section):
         names = ("vocab",) if issubclass(self.CONFIG, SingleStackConfig) else ("source_vocab", "target_vocab")
         return self.make(**dict.fromkeys(names, 8))
 
+    def anchored(self) -> "ShapeOptions":
+        """With an absolute path."""
+        return self.model_copy(update={"start": absolute(self.start)}) if self.start else self
+
     @model_validator(mode="after")
     def _check(self) -> "ShapeOptions":
+        if self.start and (given := self.model_dump(exclude={"start", "dropout"}, exclude_none=True)):
+            key = next(iter(given))
+            broken(key, "the shape is that of the model it starts from", f"leave out {key}, or start")
         if self.preset is not None and self.preset not in PRESETS:
             near = get_close_matches(self.preset, PRESETS, n=1)
             names = f"the presets are {', '.join(PRESETS)}"

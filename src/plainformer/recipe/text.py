@@ -82,4 +82,5 @@ class TextRecipe(Recipe):
     train: TrainOptions
 
     def anchored(self) -> "TextRecipe":
-        return self.model_copy(update={"data": self.data.anchored(), "tokenizer": self.tokenizer.anchored()})
+        sections = {name: getattr(self, name).anchored() for name in ("data", "tokenizer", "model")}
+        return self.model_copy(update=sections)

@@ -141,6 +141,8 @@ class TranslationRecipe(Recipe):
 
     @model_validator(mode="after")
     def _check_translation(self) -> "TranslationRecipe":
+        if self.model.start:
+            return self
         if not self.tokenizer.joint and self.model.tie not in ("target-output", "none"):
             # Two vocabularies of one size would pass every later check and share ids that mean different tokens.
             tie = self.model.tie or "three-way"
@@ -154,7 +156,8 @@ class TranslationRecipe(Recipe):
 
     def anchored(self) -> "TranslationRecipe":
         folder = str(self.data.path) if self.data.path else None
-        return self.model_copy(update={"data": self.data.model_copy(update={"folder": folder})})
+        data = self.data.model_copy(update={"folder": folder})
+        return self.model_copy(update={"data": data, "model": self.model.anchored()})
 
     def free_with(self, other: Recipe) -> frozenset[str]:
         free = super().free_with(other)

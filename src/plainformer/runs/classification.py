@@ -1,22 +1,19 @@
 """The task of a classifier: labelled texts to a vocabulary, batches and an objective, with a new encoder or an old."""
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from plainformer.data.labelled import Labelled, read_labelled
 from plainformer.data.labelled_loader import LabelledLoader
 from plainformer.data.labelled_report import CleanedLabelled, clean_labelled
 from plainformer.data.labels import check_counts, check_labels, check_readable, label_names
-from plainformer.decode.load import find_model, load_as
-from plainformer.decode.reader import Reader
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder
-from plainformer.models.encoder import Classifier
+from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.objective import ClassificationObjective
 from plainformer.recipe import ClassificationRecipe
+from plainformer.runs.start import check_room, open_start
 from plainformer.runs.task import Console, Tokenizers, Work
 from plainformer.runs.text import learn_tokenizer
 from plainformer.shapes import PRNGKeyArray
@@ -39,29 +36,18 @@ class ClassificationTask:
         for held_out in (self.dev, self.test):
             if held_out is not None:
                 check_labels(held_out, self.labels)
-        self.start = find_model(Path(recipe.model.start)) if recipe.model.start else None
-        self.reader = load_as(self.start, Reader, "model.start") if self.start else None
-        if self.reader and self.reader.model.config.context < data.max_tokens:
-            raise InputError(
-                f"the model that it starts from reads {self.reader.model.config.context} tokens",
-                where="data.max_tokens",
-                fix="lower it to that",
-            )
+        self.start = open_start(recipe.model, MaskedLanguageModel)
+        if self.start:
+            check_room(self.start.config.context, data.max_tokens)
 
     def fingerprints(self) -> dict[str, str]:
-        of_start = {}
-        if self.start:
-            with (self.start / "model.safetensors").open("rb") as file:
-                of_start = {"start": hashlib.file_digest(file, "sha256").hexdigest()}
-        return {"train": self.train.fingerprint(), "dev": self.dev.fingerprint(), **of_start}
+        return {"train": self.train.fingerprint(), "dev": self.dev.fingerprint()}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
-        if self.reader:
-            tokenizer, kind = self.reader.tokenizer, "that of the model it starts from"
-        else:
-            kind = self.recipe.tokenizer.kind
-            tokenizer = learn_tokenizer(self.recipe.tokenizer, self.train.texts)
-        console.say(f"tokenizer: {kind}, {tokenizer.vocab_size:,} tokens")
+        if self.start:
+            return Tokenizers.of(self.start, console)
+        tokenizer = learn_tokenizer(self.recipe.tokenizer, self.train.texts)
+        console.say(f"tokenizer: {self.recipe.tokenizer.kind}, {tokenizer.vocab_size:,} tokens")
         return Tokenizers(tokenizer, tokenizer)
 
     def check_needs(self) -> None:
@@ -84,20 +70,19 @@ class ClassificationTask:
             dev_batches=dev_loader.in_order,
             shapes=len(loader.buckets),
             content=lambda model: self._content(model, tokenizers),
-            initial=self._from_start if self.reader else None,
+            initial=self._from_start if self.start else None,
+            new_parts=("output",) if self.start else (),
             unit="texts",
         )
 
     def _config(self, tokenizers: Tokenizers) -> Any:
-        options = self.recipe.model
-        if self.reader:
-            given = {} if options.dropout is None else {"dropout": options.dropout}
-            return self.reader.model.config.with_labels(self.labels, **given)
-        return options.make(vocab=tokenizers.source.vocab_size).with_labels(self.labels)
+        config = self.start.config if self.start else self.recipe.model.make(vocab=tokenizers.source.vocab_size)
+        return config.with_labels(self.labels)
 
     def _from_start(self, config: Any, key: PRNGKeyArray) -> Classifier:
-        assert self.reader is not None
-        return Classifier.from_masked(self.reader.model, config.labels, dropout=config.dropout, key=key)
+        assert self.start is not None
+        masked: Any = self.start.content.model
+        return Classifier.from_masked(masked, config.labels, dropout=config.dropout, key=key)
 
     def _clean(self, name: str, part: Labelled, tokenizers: Tokenizers, console: Console) -> CleanedLabelled:
         tokenizer = tokenizers.source

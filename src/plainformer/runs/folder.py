@@ -8,7 +8,7 @@ from typing import Any
 
 from plainformer import atomic
 from plainformer.errors import InputError, WorkError
-from plainformer.folder import save_folder
+from plainformer.folder import has_weights, save_folder
 from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
 from plainformer.runs.lock import LOCK
 from plainformer.runs.task import Task, Tokenizers, Work
@@ -125,7 +125,8 @@ def _read_facts(path: Path) -> dict[str, Any]:
 
 
 def _facts(task: Task, tokenizers: Tokenizers) -> dict[str, Any]:
-    return {**task.fingerprints(), "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
+    start = {"start": task.start.sha256} if task.start else {}
+    return {**task.fingerprints(), **start, "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
 
 
 def _check_unchanged(before: Mapping[str, Any], task: Task, tokenizers: Tokenizers, folder: Path) -> None:
@@ -148,5 +149,5 @@ def keep_settings(model: Any, folder: Path, work: Work) -> None:
 
     `model` is any of the run's, for its shape.
     """
-    if (folder / "model.safetensors").exists():
+    if has_weights(folder):
         save_folder(work.content(model), folder, weights=False)

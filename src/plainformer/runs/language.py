@@ -1,21 +1,23 @@
 """The task of a language model: running text to a vocabulary, blocks of tokens and an objective."""
 
 from plainformer.data.block import in_order
+from plainformer.models.language_model import LanguageModel
 from plainformer.objective import LanguageObjective
 from plainformer.recipe import LanguageRecipe
 from plainformer.runs.task import Console, Tokenizers, Work
-from plainformer.runs.text import TextTask, dev_rows, encode
+from plainformer.runs.text import TextTask, dev_rows
 
 
 class LanguageTask(TextTask):
     """Every token is predicted from those before it."""
 
     recipe: LanguageRecipe
+    model = LanguageModel
 
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
         recipe = self.recipe
-        config = recipe.model.make(vocab=tokenizers.source.vocab_size)
-        tokens = encode(self.text, tokenizers.source, console)
+        config = self.config(tokenizers)
+        tokens = self.encode(tokenizers.source, console)
         loader = self.blocks(tokens, config.context, devices, console)
         self.check_test(tokenizers.source, console)
         (dev, counts), rows = self.dev_part(tokens, tokenizers.source, console), dev_rows(config.context, devices)
@@ -26,5 +28,6 @@ class LanguageTask(TextTask):
             dev_batches=lambda: in_order(dev, context=config.context, rows=rows),
             content=lambda model: self.content(model, tokenizers, recipe.generate.model_dump()),
             describe=lambda nll: {"bits_per_byte": counts.bits_per_byte(nll)},
+            initial=self.start.model if self.start else None,
             unit="tokens",
         )

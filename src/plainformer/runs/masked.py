@@ -2,23 +2,25 @@
 
 from plainformer.data.masking import MaskedLoader, Masking, in_order
 from plainformer.errors import InputError
+from plainformer.models.encoder import MaskedLanguageModel
 from plainformer.objective import MaskedObjective
 from plainformer.recipe import MaskedRecipe
 from plainformer.runs.task import Console, Tokenizers, Work
-from plainformer.runs.text import TextTask, dev_rows, encode
+from plainformer.runs.text import TextTask, dev_rows
 
 
 class MaskedTask(TextTask):
     """Hidden tokens are predicted from all the others."""
 
     recipe: MaskedRecipe
+    model = MaskedLanguageModel
     mask = "<mask>"
 
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
         recipe, seed = self.recipe, self.recipe.train.seed
-        config = recipe.model.make(vocab=tokenizers.source.vocab_size)
+        config = self.config(tokenizers)
         masking = Masking.of(tokenizers.source, share=recipe.mask.share, whole_words=recipe.mask.whole_words)
-        tokens = encode(self.text, tokenizers.source, console)
+        tokens = self.encode(tokenizers.source, console)
         blocks = self.blocks(tokens, config.context, devices, console)
         self.check_test(tokenizers.source, console)
         (dev, _), rows = self.dev_part(tokens, tokenizers.source, console), dev_rows(config.context, devices)
@@ -30,5 +32,6 @@ class MaskedTask(TextTask):
             batches=MaskedLoader(blocks, masking, seed=seed).batches,
             dev_batches=lambda: in_order(dev, masking, context=config.context, rows=rows, seed=seed),
             content=lambda model: self.content(model, tokenizers, {}),
+            initial=self.start.model if self.start else None,
             unit="hidden tokens",
         )

@@ -21,6 +21,7 @@ from plainformer.runs.lock import RunLock
 from plainformer.runs.masked import MaskedTask
 from plainformer.runs.task import Console, Task, Tokenizers, Work
 from plainformer.runs.translation import TranslationTask
+from plainformer.runs.tune import tune
 from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
@@ -75,23 +76,25 @@ def run_recipe(
         tokenizers, work, mesh = _prepare(task, recipe, folder if resume else None, Console(say, progress))
 
         # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
-        init_key, dropout_key = (jax.random.fold_in(jax.random.key(recipe.train.seed), role) for role in (0, 1))
+        key = jax.random.key(recipe.train.seed)
+        init_key, dropout_key, pairs_key = (jax.random.fold_in(key, role) for role in (0, 1, 2))
         model = (work.initial or _new_model)(work.config, init_key)
         say(f"model: {count_parameters(model):,} parameters")
+        model, frozen, work = tune(work, model, recipe.tune, task.start, pairs_key, say)
         schedule = schedule_of(recipe, work.config.d_model)
         optimizer = optimizer_of(recipe, schedule)
-        state, looked = replicate(initial_state(model, optimizer), mesh), Progress()
+        state, looked = replicate(initial_state(model, optimizer, frozen), mesh), Progress()
 
         seen = _seen_through(work, recipe, folder, mesh)
         # Only now: input that will not do leaves the disk as it was, and an older run where it is.
         lock.take()
         begin_run(recipe, folder, task, tokenizers, resume=resume)
-        with _open_checkpoints(folder, recipe, say) as checkpoints:
+        with _open_checkpoints(folder, recipe, frozen, say) as checkpoints:
             if resume and (restored := checkpoints.restore(state)):
                 state, looked = restored.state, Progress.from_notes(restored.notes)
                 say(f"resuming after step {int(state.step):,}")
             log = _open_log(folder, recipe, int(state.step), work.unit)
-            settings = StepSettings(recipe.train.accumulate, recipe.train.compute_dtype)
+            settings = StepSettings(recipe.train.accumulate, recipe.train.compute_dtype, frozen)
             step = make_step(work.objective, optimizer, settings, dropout_key)
             step.compiling = lambda number: log.doing(f"compiling {number} of {work.shapes}")
             around = Surroundings(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
@@ -118,8 +121,9 @@ def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:
     return KINDS[model_type_of(config)].model(config, key=key)
 
 
-def _open_checkpoints(folder: Path, recipe: Recipe, say: Callable[[str], None]) -> Checkpoints:
-    return Checkpoints(folder / "checkpoints", keep=recipe.train.keep_last, every=recipe.train.save_every, say=say)
+def _open_checkpoints(folder: Path, recipe: Recipe, frozen: frozenset[str], say: Callable[[str], None]) -> Checkpoints:
+    keep, every = recipe.train.keep_last, recipe.train.save_every
+    return Checkpoints(folder / "checkpoints", keep=keep, every=every, frozen=frozen, say=say)
 
 
 def _open_log(folder: Path, recipe: Recipe, start: int, unit: str) -> Log:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from plainformer.folder import AnyConfig, Model, ModelFolder
+from plainformer.runs.start import Start
 from plainformer.shapes import PRNGKeyArray
 from plainformer.text import Tokenizer
 from plainformer.train.step import Objective
@@ -34,6 +35,14 @@ class Tokenizers:
             self.target.save(folder / "target_tokenizer.json")
 
     @classmethod
+    def of(cls, start: Start, console: Console) -> "Tokenizers":
+        """Those of the model that training starts from."""
+        source, target = start.content.source_tokenizer, start.content.target_tokenizer
+        second = "" if target is source else f" and {target.vocab_size:,}"
+        console.say(f"tokenizer: that of the model it starts from, {source.vocab_size:,}{second} tokens")
+        return cls(source, target)
+
+    @classmethod
     def load(cls, folder: Path) -> "Tokenizers":
         source, second = Tokenizer.load(folder / "tokenizer.json"), folder / "target_tokenizer.json"
         return cls(source, Tokenizer.load(second) if Tokenizer.saved_at(second) else source)
@@ -53,6 +62,7 @@ class Work:
         bleu: BLEU of a model's translations of the development set, for the tasks that have it.
         shapes: how many shapes of batch there are, each of which is a program to compile.
         initial: the model to start from, where it is not a new one.
+        new_parts: of the model to start from, those that it did not have.
         unit: what the throughput counts.
     """
 
@@ -65,12 +75,18 @@ class Work:
     bleu: Callable[[Any], float] | None = None
     shapes: int = 1
     initial: Callable[[AnyConfig, PRNGKeyArray], Model] | None = None
+    new_parts: tuple[str, ...] = ()
     unit: str = "target tokens"
 
 
 @runtime_checkable
 class Task(Protocol):
-    """A recipe's text, read."""
+    """A recipe's text, read.
+
+    start: the model that training starts from, where it is not a new one.
+    """
+
+    start: Start | None
 
     def fingerprints(self) -> dict[str, str]:
         """Of the parts of the text that training depends on: "train", "dev"."""

@@ -14,6 +14,7 @@ from plainformer.data.tokens import Counts, Tokens, encode_text
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder
 from plainformer.recipe.text import TextOptions, TextRecipe, VocabularyOptions
+from plainformer.runs.start import open_start
 from plainformer.runs.task import Console, Tokenizers
 from plainformer.text import (
     SpecialTokens,
@@ -32,19 +33,23 @@ class TextTask:
     """The text of a recipe, split by position: the first part to train on, the rest to watch.
 
     Raises:
-        InputError: it is missing or broken.
+        InputError: it is missing or broken, or there is no such model to start from.
     """
 
+    model: type[Model]  # what is trained
     mask: str | None = None  # the token that hides others, where the model needs one
 
     def __init__(self, recipe: TextRecipe) -> None:
         self.recipe, self.text = recipe, text_of(recipe.data)
+        self.start = open_start(recipe.model, self.model)
 
     def fingerprints(self) -> dict[str, str]:
         # The split is the recipe's, and so is checked with it.
         return {"text": self.text.fingerprint}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
+        if self.start:
+            return Tokenizers.of(self.start, console)
         options, text = self.recipe.tokenizer, self.text
         sample = text.sample(text.train_characters) if options.kind == "character" else text.sample()
         tokenizer = learn_tokenizer(options, sample, mask=self.mask)
@@ -53,6 +58,19 @@ class TextTask:
 
     def check_needs(self) -> None:
         test_text(self.recipe.data)
+
+    def config(self, tokenizers: Tokenizers) -> Any:
+        """Of the model to be trained."""
+        return self.start.config if self.start else self.recipe.model.make(vocab=tokenizers.source.vocab_size)
+
+    def encode(self, tokenizer: Tokenizer, console: Console) -> Tokens:
+        """The ids of the text. Raises InputError where the vocabulary of a model to start from lacks some of it."""
+        tokens = encode(self.text, tokenizer, console)
+        unknown = tokens.train_counts.unknown + tokens.dev_counts.unknown
+        if self.start and unknown:
+            what = f"at {unknown:,} places the text has what the vocabulary of the model it starts from does not have"
+            raise InputError(what, where=self.text.name, fix="start from a model that knows bytes, or change the text")
+        return tokens
 
     def blocks(self, tokens: Tokens, context: int, devices: int, console: Console) -> BlockLoader:
         """The blocks to train on. Raises InputError where those of a batch cannot be shared out evenly."""

@@ -16,6 +16,7 @@ from plainformer.models.transformer import Transformer
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
 from plainformer.runs.learnt import learnt
+from plainformer.runs.start import check_room, open_start
 from plainformer.runs.task import Console, Tokenizers, Work
 from plainformer.text import Tokenizer, train_bpe, train_character, train_word
 
@@ -43,19 +44,24 @@ class TranslationTask:
     """The pairs of a recipe: what is trained on, what is watched, what is scored in the end.
 
     Raises:
-        InputError: a set is missing or broken.
+        InputError: a set is missing or broken, or there is no such model to start from.
     """
 
     def __init__(self, recipe: TranslationRecipe) -> None:
         self.recipe, data = recipe, recipe.data
         self.train, self.dev = read_pairs_of(recipe, data.train), read_pairs_of(recipe, data.dev)
         self.test = read_pairs_of(recipe, data.test) if data.test else None
+        self.start = open_start(recipe.model, Transformer)
+        if self.start and self.start.config.position == "learned":
+            check_room(self.start.config.max_len - 1, data.max_tokens)  # and an eos
 
     def fingerprints(self) -> dict[str, str]:
         return {"train": fingerprint(self.train), "dev": fingerprint(self.dev)}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
-        """Tokenizers of the recipe's kind, learnt from both sides together or from each."""
+        """Tokenizers of the recipe's kind, learnt from both sides together or from each, or those of the start."""
+        if self.start:
+            return Tokenizers.of(self.start, console)
         options, pairs = self.recipe.tokenizer, self.train
 
         def learn(texts: Sequence[str]) -> Tokenizer:
@@ -94,13 +100,14 @@ class TranslationTask:
         dev_loader, dev = self._loader(dev_set, tokenizers, multiple=devices), dev_set.pairs
         vocabularies = {"source_vocab": tokenizers.source.vocab_size, "target_vocab": tokenizers.target.vocab_size}
         return Work(
-            config=recipe.model.make(**vocabularies),
+            config=self.start.config if self.start else recipe.model.make(**vocabularies),
             objective=TranslationObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
             dev_batches=dev_loader.in_order,
             shapes=len(loader.buckets),
             content=lambda model: self._content(model, tokenizers),
             bleu=self._dev_bleu(dev, tokenizers) if recipe.train.bleu_every else None,
+            initial=self.start.model if self.start else None,
         )
 
     def _encode(self, tokenizers: Tokenizers, console: Console) -> tuple[Cleaned, Cleaned]:

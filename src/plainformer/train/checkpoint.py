@@ -7,7 +7,7 @@ import re
 import shutil
 import sys
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -68,11 +68,21 @@ class Checkpoints:
         folder: where they are; made if need be.
         keep: how many of the newest are kept.
         every: the steps between them from now on; see `Kept`.
+        frozen: parameters that never change, by `state.group_names`: not saved, and as they are in what is restored.
         say: told of a checkpoint that could not be read.
     """
 
-    def __init__(self, folder: Path, *, keep: int, every: int = 1, say: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        keep: int,
+        every: int = 1,
+        frozen: Collection[str] = (),
+        say: Callable[[str], None],
+    ) -> None:
         self._folder, self._say, self._kept = folder, say, Kept(keep, every)
+        self._left_out = {f"model.{name}" for name in frozen}
         options = ocp.CheckpointManagerOptions(
             preservation_policy=self._kept, create=True, enable_async_checkpointing=True
         )
@@ -104,7 +114,7 @@ class Checkpoints:
         step = int(state.step)
         if step in self._manager.all_steps():
             return
-        arrays = _named(state)
+        arrays = self._saved(state)
         self._guarded(lambda: self._check_room(arrays))
         due = self._kept.due[step] = self._kept.is_due(step)
         beside = {"notes": notes, "checksum": _checksum(arrays), "due": due}
@@ -174,15 +184,18 @@ class Checkpoints:
 
     def _read(self, step: int, like: TrainState) -> Restored:
         arguments = ocp.args.Composite(
-            state=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, _named(like))),
+            state=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, self._saved(like))),
             beside=ocp.args.JsonRestore(),
         )
         read: Any = self._manager.restore(step, args=arguments)
         if _checksum(read.state) != read.beside["checksum"]:
             raise ValueError("its arrays are not those that were saved")
-        leaves, structure = jax.tree.flatten(eqx.filter(like, eqx.is_array))
-        arrays = jax.tree.unflatten(structure, [read.state[name] for name, _ in zip(_named(like), leaves, strict=True)])
+        structure = jax.tree.structure(eqx.filter(like, eqx.is_array))
+        arrays = jax.tree.unflatten(structure, (_named(like) | read.state).values())
         return Restored(eqx.combine(arrays, eqx.filter(like, eqx.is_array, inverse=True)), read.beside["notes"])
+
+    def _saved(self, state: TrainState) -> dict[str, jax.Array]:
+        return {name: array for name, array in _named(state).items() if name not in self._left_out}
 
     def _check_room(self, arrays: dict[str, jax.Array]) -> None:
         """A disk that is too full is found before a checkpoint is begun, not in its middle."""

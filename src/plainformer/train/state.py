@@ -1,5 +1,8 @@
 """Everything that training changes, as one PyTree: what a checkpoint holds."""
 
+from collections.abc import Collection
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,7 +21,7 @@ class TrainState(eqx.Module):
     model, optimizer_state: what the updates change.
     since_log: loss sums since the last logged line, so that a resumed run logs the very same means.
     bad_step: the first step with a non-finite loss or gradient, 0 while there is none; nothing is updated after it.
-    bad_groups: which parameter groups (`group_names`) had a non-finite gradient at that step.
+    bad_groups: which parameter groups (`group_names`) had a non-finite gradient at that step; a frozen one has none.
     """
 
     step: Int[Array, ""]
@@ -29,12 +32,13 @@ class TrainState(eqx.Module):
     bad_groups: Bool[Array, " groups"]
 
 
-def initial_state(model: Model, optimizer: optax.GradientTransformation) -> TrainState:
-    """The state before the first step."""
+def initial_state(model: Model, optimizer: optax.GradientTransformation, frozen: Collection[str] = ()) -> TrainState:
+    """The state before the first step; the optimizer knows nothing of the parameters that are `frozen`."""
+    trained, _ = split(model, frozen)
     return TrainState(
         step=jnp.zeros((), jnp.int32),
         model=model,
-        optimizer_state=optimizer.init(eqx.filter(model, eqx.is_inexact_array)),
+        optimizer_state=optimizer.init(trained),
         since_log=no_loss(),
         bad_step=jnp.zeros((), jnp.int32),
         bad_groups=jnp.zeros(len(group_names(model)), bool),
@@ -49,4 +53,19 @@ def no_loss() -> LossSums:
 def group_names(model: Model) -> list[str]:
     """The name of every parameter, in the order of the leaves: `encoder.layers.0.self_attention.query.weight`."""
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
-    return [jax.tree_util.keystr(path, simple=True, separator=".") for path, _ in leaves]
+    return [_name(path) for path, _ in leaves]
+
+
+def split(model: Model, frozen: Collection[str]) -> tuple[Any, Any]:
+    """The parameters that train, and all else: those that are `frozen`, by `group_names`, and what is no parameter.
+
+    Each has None where the other has something; `equinox.combine` makes the model of them again.
+    """
+    trains = jax.tree_util.tree_map_with_path(
+        lambda path, leaf: eqx.is_inexact_array(leaf) and _name(path) not in frozen, model
+    )
+    return eqx.partition(model, trains)
+
+
+def _name(path: Any) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")

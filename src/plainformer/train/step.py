@@ -13,7 +13,7 @@ import optax
 from plainformer.machine import compiler_options
 from plainformer.objective import LossSums
 from plainformer.shapes import Array, PRNGKeyArray
-from plainformer.train.state import Model, TrainState, no_loss
+from plainformer.train.state import Model, TrainState, group_names, no_loss, split
 
 Batch = Any  # a PyTree of arrays with the batch as first axis
 
@@ -32,10 +32,12 @@ class StepSettings:
     accumulate: microbatches of a batch, computed one after the other; the result is that of the whole batch (with
         dropout, each has masks of its own).
     compute_dtype: dtype of activations and of the weights that meet them; parameters stay float32.
+    frozen: parameters that stay as they are, by `group_names`; no gradient of theirs is computed.
     """
 
     accumulate: int = 1
     compute_dtype: str = "float32"
+    frozen: frozenset[str] = frozenset()
 
 
 class Step:
@@ -75,27 +77,28 @@ def make_step(
 
     def step(batch: Batch, state: TrainState) -> TrainState:
         step_key = jax.random.fold_in(key, state.step)
-        sums, gradients = _gradients(objective, settings, state.model, batch, step_key)
-        squares = jnp.stack([jnp.sum(jnp.square(leaf)) for leaf in jax.tree.leaves(gradients)])
-        bad_groups = ~jnp.isfinite(squares)
+        trained, fixed = split(state.model, settings.frozen)
+        sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
+        of_trained = iter(jax.tree.leaves(gradients))
+        squares = [
+            jnp.zeros(()) if name in settings.frozen else jnp.sum(jnp.square(next(of_trained)))
+            for name in group_names(state.model)
+        ]
+        bad_groups = ~jnp.isfinite(jnp.stack(squares))
         good = jnp.isfinite(sums.loss) & ~bad_groups.any() & (state.bad_step == 0)
 
-        parameters = eqx.filter(state.model, eqx.is_inexact_array)
         with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
-            updates, _ = optimizer.update(gradients, state.optimizer_state, parameters)
+            updates, _ = optimizer.update(gradients, state.optimizer_state, trained)
             # After a non-finite step everything stays as it was.
-            model = _select(good, eqx.apply_updates(state.model, updates), state.model)
-            # Moments are moved on only when the weights no longer need the old ones: both in place, nothing is copied.
-            model, gradients, before = jax.lax.optimization_barrier(
-                (eqx.filter(model, eqx.is_array), gradients, state.optimizer_state)
-            )
-            _, optimizer_state = optimizer.update(gradients, before, parameters)
-        model = eqx.combine(model, state.model)
-        optimizer_state = _select(good, optimizer_state, before)
+            updated = _select(good, eqx.apply_updates(trained, updates), trained)
+            # Moments move only when the weights no longer need the old ones: both in place, and nothing is copied.
+            updated, gradients, moments = jax.lax.optimization_barrier((updated, gradients, state.optimizer_state))
+            _, optimizer_state = optimizer.update(gradients, moments, trained)
+        optimizer_state = _select(good, optimizer_state, moments)
         first_bad = ~good & (state.bad_step == 0)
         return TrainState(
             step=state.step + 1,
-            model=model,
+            model=eqx.combine(updated, fixed),
             optimizer_state=optimizer_state,
             since_log=LossSums(*(a + b for a, b in zip(state.since_log, sums, strict=True))),
             bad_step=jnp.where(first_bad, state.step + 1, state.bad_step),
@@ -106,27 +109,27 @@ def make_step(
 
 
 def _gradients(
-    objective: Objective, settings: StepSettings, model: Model, batch: Batch, key: PRNGKeyArray
+    objective: Objective, settings: StepSettings, trained: Any, fixed: Any, batch: Batch, key: PRNGKeyArray
 ) -> tuple[LossSums, Any]:
-    """Loss sums of a batch and the gradient of its mean loss over real tokens."""
+    """Loss sums of a batch and the gradient of its mean loss over real tokens, with respect to what is `trained`."""
 
     @partial(eqx.filter_value_and_grad, has_aux=True)
-    def loss_of(model: Model, batch: Batch, key: PRNGKeyArray) -> tuple[Array, LossSums]:
-        sums = objective(cast(model, settings.compute_dtype), batch, key)
+    def loss_of(trained: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Array, LossSums]:
+        sums = objective(cast(eqx.combine(trained, fixed), settings.compute_dtype), batch, key)
         return sums.loss, sums
 
     if settings.accumulate == 1:
-        (_, sums), gradients = loss_of(model, batch, key)
+        (_, sums), gradients = loss_of(trained, batch, key)
     else:
 
-        def visit(carry: tuple[LossSums, Model], numbered: tuple[Array, Batch]) -> tuple[tuple[LossSums, Model], None]:
+        def visit(carry: tuple[LossSums, Any], numbered: tuple[Array, Batch]) -> tuple[tuple[LossSums, Any], None]:
             index, micro = numbered
-            (_, sums), gradients = loss_of(model, micro, jax.random.fold_in(key, index))
+            (_, sums), gradients = loss_of(trained, micro, jax.random.fold_in(key, index))
             return jax.tree.map(jnp.add, carry, (sums, gradients)), None
 
         # Strided rows, so that each device has rows of its own in every microbatch.
         pieces = jax.tree.map(lambda x: x.reshape(-1, settings.accumulate, *x.shape[1:]).swapaxes(0, 1), batch)
-        zeros = jax.tree.map(jnp.zeros_like, eqx.filter(model, eqx.is_inexact_array))
+        zeros = jax.tree.map(jnp.zeros_like, trained)
         (sums, gradients), _ = jax.lax.scan(visit, (no_loss(), zeros), (jnp.arange(settings.accumulate), pieces))
     # Dividing once, by the real tokens of the whole batch, makes microbatches, padding and sharding invisible.
     count = jnp.maximum(sums.tokens, 1.0)

@@ -1,0 +1,211 @@
+"""What LoRA changed in a model, in a small folder of PEFT's layout: the pairs, and which model they belong to.
+
+    adapter_config.json  adapter_model.safetensors
+
+The model itself is somewhere else. Its weights are known by their hash, so that an adapter never meets others.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+from plainformer import atomic
+from plainformer.errors import InputError, WorkError
+from plainformer.fields import is_of_type
+from plainformer.nn.lora import named_pairs, update_of
+from plainformer.shapes import Array, Float
+
+ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+PREFIX = "base_model.model."  # of every name in a file of PEFT's
+
+Model = TypeVar("Model", bound=eqx.Module)
+
+REPLACE = "put the file back, or name another model"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """What the two files say beside the numbers.
+
+    base: the folder of the model that it belongs to, absolute.
+    sha256: that model's `hash_of_weights`.
+    rank, alpha: a pair adds alpha / rank · A B to a weight.
+    targets: the linear layers that have one, as `nn.lora.named_linears` names them.
+    whole: parts that the base does not have, such as a classifier's output, kept as they are.
+    """
+
+    base: Path
+    sha256: str
+    rank: int
+    alpha: float
+    targets: tuple[str, ...]
+    whole: tuple[str, ...] = ()
+
+    def check_base(self, folder: Path) -> None:
+        """Raises InputError, in the name of the adapter's `folder`, where its base is missing or has changed."""
+        where, base = str(folder / ADAPTER_CONFIG), self.base
+        if not base.is_dir():
+            what = f"the model that this adapter belongs to is not there ({base})"
+            raise InputError(what, where=where, fix="put it back, or set base_model_name_or_path to where it is")
+        if hash_of_weights(base) != self.sha256:
+            what = f"the weights in {base} are not those that this adapter was trained on"
+            raise InputError(what, where=where, fix="put the old ones back, or train again")
+
+
+def hash_of_weights(folder: Path) -> str:
+    """SHA-256 (hex) of the weights in a model folder: of its file or, of several, of one after the other.
+
+    Raises:
+        InputError: there are none.
+    """
+    kinds = (ADAPTER_WEIGHTS, "model.safetensors", "*.safetensors", "pytorch_model*.bin")
+    files = next((found for kind in kinds if (found := sorted(folder.glob(kind)))), None)
+    if files is None:
+        raise InputError("there are no weights", where=str(folder), fix="name another model")
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    return digest.hexdigest()
+
+
+def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
+    """Write both files, the weights last, of a `model` that has the pairs.
+
+    Raises:
+        WorkError: the disk refused.
+    """
+    arrays = {}
+    for name, pair in named_pairs(model).items():
+        # PEFT's matrices stand the other way round: A (rank, d_in), B (d_out, rank).
+        arrays[f"{PREFIX}{name}.lora_A.weight"] = pair.a.T
+        arrays[f"{PREFIX}{name}.lora_B.weight"] = pair.b.T
+    for part in adapter.whole:
+        named = _named(eqx.filter(getattr(model, part), eqx.is_inexact_array))
+        arrays |= {f"{PREFIX}{part}.{name}": leaf for name, leaf in named.items()}
+    try:
+        atomic.write_text(folder / ADAPTER_CONFIG, json.dumps(_to_peft(adapter), indent=2, ensure_ascii=False) + "\n")
+        with atomic.replacing(folder / ADAPTER_WEIGHTS) as partial:
+            save_file(jax.device_get(arrays), partial, metadata={"format": "np"})
+    except (OSError, SafetensorError) as failure:
+        raise WorkError(f"the adapter could not be written ({failure})", where=str(folder)) from failure
+
+
+def read_adapter(folder: Path) -> Adapter:
+    """What `adapter_config.json` says. Raises InputError where it is damaged, or not one of ours."""
+    path = folder / ADAPTER_CONFIG
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as damage:
+        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
+    wanted = {"base_model_name_or_path": str, "base_model_sha256": str, "r": int, "lora_alpha": float}
+    for key, kind in wanted.items():
+        if not is_of_type(values.get(key) if isinstance(values, dict) else None, kind):
+            what = f"{key} is missing, or not of type {kind.__name__}"
+            raise InputError(what, where=str(path), fix="only adapters that plainformer trained can be read")
+    names = [values.get(key) or [] for key in ("target_modules", "modules_to_save")]
+    if not all(isinstance(found, list) and all(isinstance(name, str) for name in found) for found in names):
+        raise InputError("target_modules and modules_to_save must be lists of names", where=str(path), fix=REPLACE)
+    if values["r"] < 1:
+        raise InputError(f"r is {values['r']} and must be at least 1", where=str(path), fix=REPLACE)
+    return Adapter(
+        Path(values["base_model_name_or_path"]),
+        values["base_model_sha256"],
+        values["r"],
+        float(values["lora_alpha"]),
+        *map(tuple, names),
+    )
+
+
+def merge_adapter(adapter: Adapter, base: eqx.Module, skeleton: Model, folder: Path) -> Model:
+    """The model that the adapter in `folder` makes of its base: every pair added to its weight.
+
+    Args:
+        base: the model that it belongs to.
+        skeleton: the model that it makes, with shapes for arrays.
+
+    Raises:
+        InputError: the pairs are missing, damaged, not finite, or not of this base; all that are, at once.
+    """
+    path = folder / ADAPTER_WEIGHTS
+    weights = _named(eqx.filter(base, eqx.is_inexact_array))
+    found = {name.removeprefix(PREFIX): array for name, array in _read_arrays(path).items()}
+    # What the base does not have, or has for another purpose, is kept whole.
+    shapes = {name: leaf.shape for name, leaf in _named(skeleton).items()}
+    whole = {name for name in shapes if name.startswith(tuple(f"{part}." for part in adapter.whole))}
+    of_base = {name: shape for name, shape in shapes.items() if name not in whole}
+    there = {name: weights[name].shape for name in of_base if name in weights}
+    _compare(of_base, there, "the base is not the model of config.json", str(adapter.base))
+    wanted = {name: shapes[name] for name in whole}
+    for name in adapter.targets:
+        d_in, d_out = shapes.get(f"{name}.weight", (0, 0))
+        wanted |= {f"{name}.lora_A.weight": (adapter.rank, d_in), f"{name}.lora_B.weight": (d_out, adapter.rank)}
+    pairs = {name: array.shape for name, array in found.items()}
+    _compare(wanted, pairs, f"the pairs do not go with {ADAPTER_CONFIG} and the base", str(path))
+    merged = weights | {name: array for name, array in found.items() if name in shapes}
+    for name in adapter.targets:
+        a, b = found[f"{name}.lora_A.weight"].T, found[f"{name}.lora_B.weight"].T
+        merged[f"{name}.weight"] = weights[f"{name}.weight"] + update_of(a, b, adapter.alpha / adapter.rank)
+    return jax.tree.unflatten(jax.tree.structure(skeleton), [merged[name] for name in shapes])
+
+
+def _compare(
+    wanted: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], what: str, where: str
+) -> None:
+    wrong = [f"{name} is missing" for name in wanted if name not in found]
+    wrong += [f"{name} is unexpected" for name in found if name not in wanted]
+    wrong += [
+        f"{name} has shape {found[name]}, not {shape}"
+        for name, shape in wanted.items()
+        if name in found and found[name] != shape
+    ]
+    if wrong:
+        raise InputError(f"{what}: {', '.join(wrong)}", where=where, fix="use another model, or train it again")
+
+
+def _read_arrays(path: Path) -> dict[str, Float[Array, "..."]]:
+    try:
+        with safe_open(path, framework="numpy") as file:
+            arrays = {name: jnp.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
+    except FileNotFoundError as missing:
+        raise InputError("the adapter's weights are missing", where=str(path), fix=REPLACE) from missing
+    except (SafetensorError, OSError) as damage:
+        raise InputError(f"the adapter's weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
+    if broken := [name for name, array in arrays.items() if not bool(jnp.isfinite(array).all())]:
+        what = f"{len(broken)} of {len(arrays)} arrays hold numbers that are not finite: {', '.join(broken)}"
+        raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
+    return arrays
+
+
+def _named(model: Any) -> dict[str, Any]:
+    """The leaves of a model, or of a part, by their paths in it."""
+    leaves = jax.tree_util.tree_leaves_with_path(model)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def _to_peft(adapter: Adapter) -> dict[str, Any]:
+    """PEFT's keys, and one of ours: the hash. Our weights are (d_in, d_out), which PEFT calls `fan_in_fan_out`."""
+    return {
+        "peft_type": "LORA",
+        "base_model_name_or_path": str(adapter.base),
+        "base_model_sha256": adapter.sha256,
+        "r": adapter.rank,
+        "lora_alpha": adapter.alpha,
+        "lora_dropout": 0.0,
+        "target_modules": list(adapter.targets),
+        "modules_to_save": list(adapter.whole) or None,
+        "fan_in_fan_out": True,
+        "bias": "none",
+        "use_rslora": False,
+        "inference_mode": True,
+    }

@@ -1,0 +1,20 @@
+"""`plainformer merge`: an adapter and its model, as one model."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def merge(
+    model: Annotated[Path, typer.Argument(help="A run that trained with LoRA, or a model folder with an adapter.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The new folder.")],
+) -> None:
+    """Make a whole model folder of an adapter and the model that it belongs to.
+
+    Every verb reads an adapter as it is; a merged model needs no other folder, and can be exported.
+    """
+    from plainformer.runs.merge import merge_adapter
+
+    found = merge_adapter(model, output)
+    typer.echo(f"{found} and its base are one model in {output}")

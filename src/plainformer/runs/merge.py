@@ -1,0 +1,27 @@
+"""A model that is kept as an adapter, made whole: a folder that needs no other."""
+
+from pathlib import Path
+
+from plainformer.adapter import ADAPTER_CONFIG
+from plainformer.decode.load import find_model
+from plainformer.errors import InputError
+from plainformer.folder import load_folder, save_folder
+
+
+def merge_adapter(model: Path, folder: Path) -> Path:
+    """Add the adapter of `model`, a run or a model folder, to the weights that it belongs to, in a new `folder`.
+
+    Returns:
+        The model folder that was merged.
+
+    Raises:
+        InputError: the model has no adapter, its base is missing or changed, or something is in `folder` already.
+        WorkError: the disk refused.
+    """
+    found = find_model(model)
+    if found.is_dir() and not (found / ADAPTER_CONFIG).exists():
+        raise InputError("this model has no adapter to merge: it is whole", where=str(found), fix="use it as it is")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("there is something already", where=str(folder), fix="name a new folder")
+    save_folder(load_folder(found), folder)
+    return found

@@ -1,0 +1,63 @@
+"""A model that training starts from, with its vocabulary: what fine-tuning takes over."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+
+from plainformer.adapter import hash_of_weights
+from plainformer.decode.load import USERS, VERBS, find_model
+from plainformer.errors import InputError
+from plainformer.folder import AnyConfig, Model, ModelFolder, load_folder, skeleton_of
+from plainformer.recipe.sections import ShapeOptions
+from plainformer.shapes import PRNGKeyArray
+
+
+@dataclass(frozen=True)
+class Start:
+    """A model folder that was read, to be trained on.
+
+    folder: where it is, absolute.
+    content: the model and its tokenizers.
+    sha256: `hash_of_weights`, which a resumed run compares.
+    dropout: another rate than the model had, or None for its own.
+    """
+
+    folder: Path
+    content: ModelFolder
+    sha256: str
+    dropout: float | None = None
+
+    @property
+    def config(self) -> Any:
+        """Of the model to be trained."""
+        given = {} if self.dropout is None else {"dropout": self.dropout}
+        return replace(self.content.model.config, **given)
+
+    def model(self, config: AnyConfig, key: PRNGKeyArray) -> Model:
+        """The model of the folder, with the settings of `config`; nothing is drawn with the key."""
+        return jax.tree.unflatten(jax.tree.structure(skeleton_of(config)), jax.tree.leaves(self.content.model))
+
+
+def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
+    """The model that a recipe's [model] starts from; None where it is a new one.
+
+    Raises:
+        InputError: there is no such model, it is damaged, or it is not of the kind that is `wanted`.
+    """
+    if options.start is None:
+        return None
+    folder = find_model(Path(options.start)).absolute()
+    content = load_folder(folder)
+    if not isinstance(content.model, wanted):
+        verb = VERBS[USERS[type(content.model)]]
+        raise InputError(f"this model is for plainformer {verb}, not for model.start", where=str(folder))
+    return Start(folder, content, hash_of_weights(folder), options.dropout)
+
+
+def check_room(places: int, max_tokens: int) -> None:
+    """Raises InputError where a text of `max_tokens` is longer than the model that it starts from can read."""
+    if places < max_tokens:
+        what = f"the model that it starts from reads {places} tokens"
+        raise InputError(what, where="data.max_tokens", fix="lower it to that")

@@ -1,0 +1,132 @@
+"""An adapter's two files: written and read back, and refused in one line where they do not belong together."""
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from plainformer.adapter import Adapter, hash_of_weights, merge_adapter, read_adapter, save_adapter
+from plainformer.errors import InputError
+from plainformer.folder import named_weights, skeleton_of
+from plainformer.models import LanguageModel, LanguageModelConfig
+from plainformer.nn.lora import adapt, merge, named_linears, named_pairs
+
+CONFIG = LanguageModelConfig(vocab=11, context=7, layers=1, d_model=6, d_ff=10, heads=2, tie=False, pad_vocab_to=1)
+TARGETS = ("layers.0.feed_forward.inner", "output")
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    return LanguageModel(CONFIG, key=jax.random.key(1))
+
+
+@pytest.fixture(scope="module")
+def adapted(model: LanguageModel) -> LanguageModel:
+    """With pairs whose B is drawn as well."""
+    with_pairs = adapt(model, TARGETS, rank=3, alpha=4.5, key=jax.random.key(2))
+    pairs = named_pairs(with_pairs).values()
+    drawn = [jax.random.normal(jax.random.key(seed), pair.b.shape) for seed, pair in enumerate(pairs)]
+    return eqx.tree_at(lambda whole: [pair.b for pair in named_pairs(whole).values()], with_pairs, drawn)
+
+
+@pytest.fixture
+def saved(adapted: LanguageModel, tmp_path: Path) -> tuple[Adapter, Path]:
+    base, folder = tmp_path / "base", tmp_path / "adapter"
+    base.mkdir()
+    folder.mkdir()
+    (base / "model.safetensors").write_bytes(b"weights")
+    adapter = Adapter(base, hash_of_weights(base), 3, 4.5, TARGETS, whole=("norm",))
+    save_adapter(adapter, adapted, folder)
+    return adapter, folder
+
+
+def test_what_is_read_is_what_was_saved(saved: tuple[Adapter, Path]) -> None:
+    adapter, folder = saved
+    assert read_adapter(folder) == adapter
+    adapter.check_base(folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["adapter_config.json", "adapter_model.safetensors"]
+
+
+def test_merged_weights_are_those_of_the_merged_model(
+    saved: tuple[Adapter, Path], model: LanguageModel, adapted: LanguageModel
+) -> None:
+    """To the bit: it is the same sum."""
+    adapter, folder = saved
+    merged, wanted = merge_adapter(adapter, model, skeleton_of(CONFIG), folder), named_weights(merge(adapted))
+    assert set(named_weights(merged)) == set(wanted)
+    for name, array in named_weights(merged).items():
+        np.testing.assert_array_equal(array, wanted[name], err_msg=name)
+    assert any(not np.array_equal(wanted[f"{name}.weight"], named_linears(model)[name].weight) for name in TARGETS)
+
+
+def test_what_is_wrong_with_the_pairs_is_said_all_at_once(saved: tuple[Adapter, Path], model: LanguageModel) -> None:
+    adapter, folder = saved
+    path = folder / "adapter_model.safetensors"
+    arrays = load_file(path)
+    arrays["base_model.model.more.lora_A.weight"] = arrays.pop("base_model.model.output.lora_A.weight")
+    arrays["base_model.model.output.lora_B.weight"] = np.zeros((4, 3), np.float32)
+    save_file(arrays, path)
+    with pytest.raises(InputError) as caught:
+        merge_adapter(adapter, model, skeleton_of(CONFIG), folder)
+    assert str(caught.value) == (
+        f"{path}: the pairs do not go with adapter_config.json and the base: output.lora_A.weight is missing, "
+        "more.lora_A.weight is unexpected, output.lora_B.weight has shape (4, 3), not (11, 3); "
+        "use another model, or train it again"
+    )
+
+
+def test_a_base_of_another_shape_is_refused(saved: tuple[Adapter, Path]) -> None:
+    """As when `config.json` was changed by hand."""
+    adapter, folder = saved
+    other = LanguageModel(replace(CONFIG, context=8), key=jax.random.key(1))
+    with pytest.raises(InputError) as caught:
+        merge_adapter(adapter, other, skeleton_of(CONFIG), folder)
+    said = "the base is not the model of config.json: position.table has shape (8, 6), not (7, 6)"
+    assert str(caught.value) == f"{adapter.base}: {said}; use another model, or train it again"
+
+
+def test_a_pair_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model: LanguageModel) -> None:
+    adapter, folder = saved
+    path, name = folder / "adapter_model.safetensors", "base_model.model.output.lora_B.weight"
+    arrays = load_file(path)
+    arrays[name][1, 2] = np.inf
+    save_file(arrays, path)
+    with pytest.raises(InputError, match=rf"1 of \d arrays hold numbers that are not finite: {name}; use another"):
+        merge_adapter(adapter, model, skeleton_of(CONFIG), folder)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"r": 0}, "r is 0 and must be at least 1"),
+        ({"r": "8"}, "r is missing, or not of type int"),
+        ({"base_model_sha256": None}, "base_model_sha256 is missing, or not of type str; only adapters that"),
+        ({"target_modules": "all-linear"}, "target_modules and modules_to_save must be lists of names"),
+    ],
+)
+def test_a_configuration_that_will_not_do_is_one_line(
+    saved: tuple[Adapter, Path], changes: dict[str, object], said: str
+) -> None:
+    path = saved[1] / "adapter_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    with pytest.raises(InputError) as caught:
+        read_adapter(saved[1])
+    assert f"{path}: {said}" in str(caught.value)
+
+
+def test_the_hash_of_weights_is_of_all_their_files_and_of_nothing_else(tmp_path: Path) -> None:
+    """By hand: of one file its own, of shards that of all, one after the other."""
+    with pytest.raises(InputError, match="there are no weights"):
+        hash_of_weights(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    for number, content in ((2, b"two"), (1, b"one")):
+        (tmp_path / f"model-0000{number}-of-00002.safetensors").write_bytes(content)
+    assert hash_of_weights(tmp_path) == hashlib.sha256(b"onetwo").hexdigest()
+    (tmp_path / "model.safetensors").write_bytes(b"whole")
+    assert hash_of_weights(tmp_path) == hashlib.sha256(b"whole").hexdigest()
