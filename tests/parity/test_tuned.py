@@ -1,6 +1,7 @@
 """A model of theirs, trained on with LoRA here, is a model of theirs again."""
 
 from pathlib import Path
+from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -49,6 +50,7 @@ def test_a_gpt2_that_was_tuned_here_says_the_same_there(tmp_path: Path) -> None:
     after = GPT2LMHeadModel.from_pretrained(tmp_path / "again").eval()
     with torch.no_grad():
         old, new = (model(torch.tensor(ids)).logits.numpy() for model in (before, after))
-    ours = eqx.filter_jit(tuned.model)(jnp.asarray(ids))
+    model: Any = tuned.model
+    ours = eqx.filter_jit(model)(jnp.asarray(ids))
     assert np.abs(new - old).max() > 0.1
     np.testing.assert_allclose(ours, new, rtol=0, atol=CLOSE)

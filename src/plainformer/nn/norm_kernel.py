@@ -1,16 +1,29 @@
 """The fast twin of `norm.normalise`: the same values and gradients, with less kept between them."""
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from plainformer.nn.precision import upcast
+from plainformer.shapes import Array, Float
+
+
+def fast_norm(
+    eps: float,
+    centred: bool,
+    x: Float[Array, "token d_model"],
+    scale: Float[Array, " d_model"],
+    bias: Float[Array, " d_model"] | None,
+) -> Float[Array, "token d_model"]:
+    """`normalise`, with a gradient that keeps `x` and two numbers for each token."""
+    result: Array = _fast_norm(eps, centred, x, scale, bias)
+    return result
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def fast_norm(eps, centred, x, scale, bias):
-    """`normalise` of tokens x (token, d_model), with a gradient that keeps them and two numbers for each."""
+def _fast_norm(eps, centred, x, scale, bias) -> Any:
     return _forward(eps, centred, x, scale, bias)[0]
 
 
@@ -35,4 +48,4 @@ def _backward(eps, centred, saved, d_normed):
     return d_x.astype(x.dtype), d_scale, None if bias is None else d_precise.sum(axis=0).astype(bias.dtype)
 
 
-fast_norm.defvjp(_forward, _backward)
+_fast_norm.defvjp(_forward, _backward)
