@@ -10,7 +10,8 @@ from plainformer.decode.batch import group_by_length, pad_rows
 from plainformer.decode.texts import encode_texts
 from plainformer.errors import WorkError
 from plainformer.models.config import EncoderConfig
-from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder, mean_pool
+from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
+from plainformer.nn.pooling import mean_pool
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.text import Tokenizer
 
