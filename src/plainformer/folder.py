@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,11 +24,16 @@ from plainformer.errors import InputError, WorkError
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
+from plainformer.models.skeleton import (
+    AnyConfig as AnyConfig,
+    Model as Model,
+    class_of,
+    named_shapes,
+    named_weights as named_weights,
+    skeleton_of as skeleton_of,
+)
 from plainformer.models.transformer import Transformer
 from plainformer.text import Tokenizer
-
-Model = Transformer | LanguageModel | MaskedLanguageModel | Classifier
-AnyConfig = TransformerConfig | LanguageModelConfig | EncoderConfig
 
 
 class Kind(NamedTuple):
@@ -114,10 +118,8 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
 
 
 def model_type_of(config: AnyConfig) -> str:
-    """The `model_type` of a configuration. An encoder with labels is a classifier."""
-    if isinstance(config, EncoderConfig):
-        return "plainformer-classifier" if config.labels else "plainformer-masked-language-model"
-    return next(name for name, kind in KINDS.items() if type(config) is kind.config)
+    """The `model_type` of a configuration."""
+    return next(name for name, kind in KINDS.items() if kind.model is class_of(config))
 
 
 def save_weights(model: Model, folder: Path) -> None:
@@ -171,17 +173,6 @@ def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
     return config, about, fingerprints
 
 
-def named_weights(model: eqx.Module) -> dict[str, jax.Array]:
-    """Every parameter by its path in the model: `encoder.layers.0.self_attention.query.weight`."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
-
-
-def skeleton_of(config: AnyConfig) -> Any:
-    """The model that a configuration describes, with shapes for arrays: nothing is computed."""
-    return eqx.filter_eval_shape(KINDS[model_type_of(config)].model, config, key=jax.random.key(0))
-
-
 def check_weights(config: AnyConfig, folder: Path) -> None:
     """Raises InputError, as `load_folder`, for weights that are missing, cut short or of other shapes, unread."""
     with _opened_weights(skeleton_of(config), folder / "model.safetensors"):
@@ -204,10 +195,7 @@ def _load_weights(config: AnyConfig, path: Path) -> Model:
 @contextmanager
 def _opened_weights(skeleton: Model, path: Path) -> Iterator[tuple[Any, list[str]]]:
     """The file of weights, which are those of the model that is described, and their names in its order."""
-    wanted = {
-        jax.tree_util.keystr(where, simple=True, separator="."): leaf.shape
-        for where, leaf in jax.tree_util.tree_leaves_with_path(skeleton)
-    }
+    wanted = named_shapes(skeleton)
     try:
         with safe_open(path, framework="numpy") as file:
             names = set(file.keys())

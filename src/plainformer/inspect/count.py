@@ -69,4 +69,4 @@ def departures(config: AnyConfig) -> list[str]:
     return lines
 
 
-_NOT_COMPARED = {"source_vocab", "target_vocab", "max_len", "pad_vocab_to", "d_k", "d_v"}
+_NOT_COMPARED = {"source_vocab", "target_vocab", "max_len", "pad_vocab_to", "d_k", "d_v", "norm_eps"}

@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 from plainformer.errors import InputError
 from plainformer.fields import is_of_type
+from plainformer.nn.rope_scaling import RopeScaling
 
 Tie = Literal["three-way", "source-target", "target-output", "none"]
 ConfigT = TypeVar("ConfigT", bound="Config")
@@ -18,7 +19,8 @@ class Config:
     """What the three architectures have in common. The defaults are the paper's base model (Table 3).
 
     `d_k` and `d_v` of 0 mean d_model / heads. `pad_vocab_to` rounds the rows of the tables up; the extra ones are never
-    predicted.
+    predicted. `norm_eps` of 0 is the norm's usual: 1e-5 for LayerNorm, 1e-6 for RMSNorm. `bias_in` says which linear
+    maps of a layer have biases, where there is `bias`.
     """
 
     d_model: int = 512
@@ -32,6 +34,8 @@ class Config:
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     gated: bool = False
     bias: bool = True
+    bias_in: Literal["all", "attention", "feed_forward"] = "all"
+    norm_eps: float = 0.0
     dropout: float = 0.1
     scale_embeddings: bool = True
     pad_vocab_to: int = 64
@@ -44,6 +48,10 @@ class Config:
             if type(value) is int and value < least:
                 what = f"{field.name} is {value} and must be at least {least}"
                 raise InputError(what, where=f"model.{field.name}")
+        if not 0.0 <= self.norm_eps < 1.0:
+            raise InputError(
+                f"norm_eps is {self.norm_eps}", where="model.norm_eps", fix="give 0 (the usual) to below 1"
+            )
         if not 0.0 <= self.dropout < 1.0:
             raise InputError(f"dropout is {self.dropout}", where="model.dropout", fix="give a rate from 0 to below 1")
         if self.d_model % self.heads and not (self.d_k and self.d_v):
@@ -63,6 +71,21 @@ class Config:
         """d_v: width of one head's value."""
         return self.d_v or self.d_model // self.heads
 
+    @property
+    def epsilon(self) -> float:
+        """What the norms add to a variance, or a mean square."""
+        return self.norm_eps or {"layer": 1e-5, "rms": 1e-6}[self.norm]
+
+    @property
+    def attention_bias(self) -> bool:
+        """Whether the linear maps of attention have biases."""
+        return self.bias and self.bias_in != "feed_forward"
+
+    @property
+    def feed_forward_bias(self) -> bool:
+        """Whether the linear maps of the feed-forward have biases."""
+        return self.bias and self.bias_in != "attention"
+
     def rows(self, vocab: int) -> int:
         """Rows of an embedding table for `vocab` tokens, padding included."""
         return -(-vocab // self.pad_vocab_to) * self.pad_vocab_to
@@ -81,7 +104,13 @@ class Config:
             raise InputError(f"missing model setting {', '.join(missing)}", where=where)
         if isinstance(values.get("labels"), list):  # JSON knows no tuples
             values = values | {"labels": tuple(values["labels"])}
+        if isinstance(values.get("rope_scaling"), dict):
+            values = values | {"rope_scaling": RopeScaling.from_dict(values["rope_scaling"], where=where)}
         for name, wanted in get_type_hints(cls).items():
+            if wanted == RopeScaling | None:
+                if not isinstance(values.get(name), RopeScaling | None):
+                    raise InputError(f"{name} is {values[name]!r} and must be an object or null", where=where)
+                continue
             if wanted == tuple[str, ...]:
                 names = values.get(name, defaults[name])
                 if not (isinstance(names, tuple) and all(isinstance(label, str) for label in names)):
@@ -134,7 +163,8 @@ class SingleStackConfig(Config):
     """What a decoder alone and an encoder alone have in common: one stack of layers over one vocabulary.
 
     `context` is the longest sequence it is trained on and reads at once. `kv_heads` of 0 is as many as `heads`. `tie`:
-    the embedding table is the output projection. `theta` is the base of rotary angles.
+    the embedding table is the output projection. `theta` is the base of rotary angles, `rope_scaling` how they are
+    slowed down for a context longer than the first training's.
     """
 
     vocab: int
@@ -143,6 +173,7 @@ class SingleStackConfig(Config):
     kv_heads: int = 0
     position: Literal["learned", "sinusoidal", "rotary"] = "learned"
     theta: float = 10_000.0
+    rope_scaling: RopeScaling | None = None
     tie: bool = True
     d_model: int = 768
     d_ff: int = 3072

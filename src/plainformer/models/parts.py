@@ -18,7 +18,7 @@ from plainformer.nn.position import Learned, Position, Rotary, Sinusoidal
 from plainformer.nn.residual import PostNorm, PreNorm, Residual
 from plainformer.shapes import Array, Float, PRNGKeyArray
 
-NORMS: dict[str, Callable[[int], Norm]] = {"layer": LayerNorm, "rms": RMSNorm}
+NORMS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"layer": LayerNorm, "rms": RMSNorm}
 RESIDUALS: dict[str, Callable[[Norm, Dropout], Residual]] = {"post": PostNorm, "pre": PreNorm}
 
 
@@ -27,7 +27,7 @@ def make_attention(
 ) -> MultiHeadAttention:
     widths = config.key_width, config.value_width
     return MultiHeadAttention(
-        config.d_model, config.heads, *widths, bias=config.bias, kv_heads=kv_heads, rotary=rotary, key=key
+        config.d_model, config.heads, *widths, bias=config.attention_bias, kv_heads=kv_heads, rotary=rotary, key=key
     )
 
 
@@ -49,7 +49,7 @@ def make_encoder_layers(
 
 def make_stack(config: SingleStackConfig, key: PRNGKeyArray) -> tuple[EncoderLayer, ...]:
     """The layers of a decoder alone or an encoder alone; rotary positions are in them."""
-    rotary = Rotary(config.key_width, config.theta) if config.position == "rotary" else None
+    rotary = Rotary(config.key_width, config.theta, config.rope_scaling) if config.position == "rotary" else None
     return make_encoder_layers(config, config.layers, key, kv_heads=config.kv_heads or None, rotary=rotary)
 
 
@@ -62,11 +62,11 @@ def make_added_position(config: SingleStackConfig, key: PRNGKeyArray) -> Positio
 
 def make_feed_forward(config: Config, key: PRNGKeyArray) -> FeedForward | GatedFeedForward:
     kind = GatedFeedForward if config.gated else FeedForward
-    return kind(config.d_model, config.d_ff, config.activation, bias=config.bias, key=key)
+    return kind(config.d_model, config.d_ff, config.activation, bias=config.feed_forward_bias, key=key)
 
 
 def make_norm(config: Config) -> Norm:
-    return NORMS[config.norm](config.d_model)
+    return NORMS[config.norm](config.d_model, eps=config.epsilon)
 
 
 def make_residual(config: Config) -> Residual:

@@ -6,8 +6,10 @@ from typing import Literal
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from plainformer.errors import InputError
+from plainformer.nn.rope_scaling import RopeScaling
 from plainformer.shapes import Array, Float, Int, PRNGKeyArray
 
 SinusoidalOrder = Literal["interleaved", "half"]
@@ -58,17 +60,24 @@ class Rotary(eqx.Module):
     """Queries and keys turned by their position, so that their product depends on the distance alone.
 
     Feature i and feature i + d_k/2 are the two coordinates of a point, which is turned by position · theta^(-2i/d_k)
-    (Su et al. 2021, section 3.2.2, in the order of features that Llama's checkpoints have). No parameters.
+    (Su et al. 2021, section 3.2.2, in the order of features that Llama's checkpoints have). No parameters. With
+    `scaling` some points turn more slowly.
     """
 
     d_k: int = eqx.field(static=True)
     theta: float = eqx.field(static=True, default=10_000.0)
+    scaling: RopeScaling | None = eqx.field(static=True, default=None)
+
+    @property
+    def rates(self) -> np.ndarray:
+        """By how much each of the d_k/2 points turns from one position to the next, in radians."""
+        rates = self.theta ** (-2.0 * np.arange(self.d_k // 2) / self.d_k)
+        return rates if self.scaling is None else self.scaling(rates)
 
     def __call__(
         self, x: Float[Array, "batch heads seq d_k"], positions: Int[Array, "#batch #seq"]
     ) -> Float[Array, "batch heads seq d_k"]:
-        exponents = 2.0 * jnp.arange(self.d_k // 2, dtype=jnp.float32) / self.d_k
-        rates = jnp.exp(-math.log(self.theta) * exponents)
+        rates = jnp.asarray(self.rates, jnp.float32)
         angles = positions.astype(jnp.float32)[:, None, :, None] * rates[None, None, None, :]
         sine, cosine = jnp.sin(angles).astype(x.dtype), jnp.cos(angles).astype(x.dtype)
         first, second = jnp.split(x, 2, axis=-1)

@@ -1,0 +1,6 @@
+"""The families that are known, by the `model_type` of their `config.json`."""
+
+from plainformer.interop.family import Family
+from plainformer.interop.gpt2 import GPT2
+
+FAMILIES: dict[str, Family] = {family.model_type: family for family in (GPT2,)}

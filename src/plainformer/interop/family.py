@@ -1,0 +1,68 @@
+"""What is known about a family of foreign checkpoints: its settings as ours, and its weights' names as a table.
+
+A family is data and three functions between dictionaries. The table is read in both directions (`interop.table`), so
+that what can be loaded can be saved.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from plainformer.models.config import Config
+
+Layout = Literal["same", "transposed", "one row"]
+"""How their array lies beside ours: as it is; with its two axes exchanged; as a matrix of one row, ours a vector."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One weight of theirs, and the one or more of ours that it is.
+
+    Attributes:
+        theirs: its name; `{layer}` stands for 0, 1, 2 … as long as our model has such a layer.
+        ours: the path in our model (`models.skeleton.named_weights`). Several are side by side in theirs, along the
+            last axis once it lies as ours do. A row of which our model has none does not count.
+        layout: how theirs lies.
+        vocab: the setting of our configuration that says how many tokens its first axis (theirs) counts; the padding
+            that our table may have is cut off on the way out, and filled with zeros on the way in.
+    """
+
+    theirs: str
+    ours: tuple[str, ...]
+    layout: Layout = "same"
+    vocab: str | None = None
+
+
+@dataclass(frozen=True)
+class Family:
+    """One `model_type` of theirs.
+
+    Attributes:
+        model_type: as in their `config.json`.
+        architecture: the class of theirs that a configuration of ours is, for `architectures` and as `AutoModel…`.
+        config_from: their settings, and the place to name in errors, to our configuration. Raises InputError naming
+            every setting that none of our parts can do, all at once (`settings.Settings` collects them).
+        differences: the parts of a configuration of ours that this family lacks, one line each; empty where the family
+            can be exactly equal to it.
+        config_to: our configuration, of which there are no differences, to their settings (all that decide the
+            function; `architectures` and `model_type` are added).
+        table: the weights.
+        prefix: of the base model in their names; a checkpoint without it is read, too.
+        copies: names of theirs that repeat another weight of theirs, where our model has no weight of its own for
+            them; a file may have them or not, and where it has them they must be equal.
+        ignored: patterns (`fnmatch`) of names, prefix included, that are no part of the model: buffers of old versions.
+        generation_from: their `generation_config.json` to the keyword arguments of our settings.
+        generation_to: our settings' keyword arguments to those of their `generation_config.json`.
+    """
+
+    model_type: str
+    architecture: Callable[[Any], str]
+    config_from: Callable[[Mapping[str, Any], str], Config]
+    differences: Callable[[Config], list[str]]
+    config_to: Callable[[Any], dict[str, Any]]
+    table: tuple[Row, ...]
+    generation_from: Callable[[Mapping[str, Any]], dict[str, Any]]
+    generation_to: Callable[[Mapping[str, Any]], dict[str, Any]]
+    prefix: str = ""
+    copies: Mapping[str, str] = field(default_factory=dict)
+    ignored: tuple[str, ...] = ()

@@ -1,0 +1,126 @@
+"""A family's table of weights, laid over one model: which of theirs is which of ours, read in both directions."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+import numpy as np
+
+from plainformer.errors import InputError
+from plainformer.interop.family import Family, Layout
+from plainformer.models.skeleton import AnyConfig, named_shapes, skeleton_of
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One weight of theirs, and those of ours that it is.
+
+    Attributes:
+        theirs: its name, prefix included.
+        shape: what it must have.
+        ours: the names, with the shape of each.
+        layout, tokens: as `family.Row` has them; `tokens` is None where no axis counts the vocabulary.
+    """
+
+    theirs: str
+    shape: Shape
+    ours: Mapping[str, Shape]
+    layout: Layout
+    tokens: int | None
+
+    def read(self, array: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+        """Our weights, by name, from theirs."""
+        array = _turned(array, self.layout)
+        if self.tokens is not None:
+            axis, shape = self._vocab_axis, next(iter(self.ours.values()))
+            padding = [(0, shape[axis] - self.tokens if at == axis % array.ndim else 0) for at in range(array.ndim)]
+            array = np.pad(array, padding)
+        ends = np.cumsum([shape[-1] for shape in self.ours.values()])[:-1]
+        yield from zip(self.ours, np.split(array, ends, axis=-1), strict=True)
+
+    def write(self, weights: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Their weight from ours."""
+        array = np.concatenate([weights[name] for name in self.ours], axis=-1)
+        if self.tokens is not None:
+            array = np.take(array, range(self.tokens), axis=self._vocab_axis)
+        return np.ascontiguousarray(array[None, :] if self.layout == "one row" else _turned(array, self.layout))
+
+    @property
+    def _vocab_axis(self) -> int:
+        """The axis of ours that counts tokens: theirs' first."""
+        return -1 if self.layout == "transposed" else 0
+
+
+def pairs_of(family: Family, config: AnyConfig) -> list[Pair]:
+    """The table for one model, its layers counted out, in the table's order."""
+    shapes = named_shapes(skeleton_of(config))
+    found: list[Pair] = []
+    for row in family.table:
+        layers = range(len(shapes)) if "{layer}" in row.theirs else range(1)
+        for layer in layers:
+            ours = [name.replace("{layer}", str(layer)) for name in row.ours]
+            if not all(name in shapes for name in ours):
+                break
+            tokens = None if row.vocab is None else int(getattr(config, row.vocab))
+            theirs = row.theirs.replace("{layer}", str(layer))
+            chosen = {name: shapes[name] for name in ours}
+            found.append(
+                Pair(theirs, _shape_of_theirs(list(chosen.values()), row.layout, tokens), chosen, row.layout, tokens)
+            )
+    if forgotten := set(shapes) - {name for pair in found for name in pair.ours}:
+        raise InputError(f"{family.model_type} has no weights for {', '.join(sorted(forgotten))}")
+    return found
+
+
+def located(family: Family, pairs: Sequence[Pair], found: Mapping[str, Shape], where: str) -> dict[str, str]:
+    """Where each weight of theirs is: its name in the table -> its name in the file, copies that are there included.
+
+    Raises:
+        InputError: naming every weight that is missing, unexpected or misshapen, all at once.
+    """
+    names = {_canonical(family, name, pairs): name for name in found}
+    wanted = {pair.theirs: pair.shape for pair in pairs}
+    copies = {copy for copy in family.copies if copy not in wanted}
+    wrong = [f"{name} is missing" for name in wanted if name not in names]
+    wrong += [
+        f"{name} is unexpected"
+        for name in sorted(names)
+        if name not in wanted and name not in copies and not _is_ignored(family, name)
+    ]
+    wrong += [
+        f"{name} has shape {found[names[name]]}, not {shape}"
+        for name, shape in wanted.items()
+        if name in names and tuple(found[names[name]]) != shape
+    ]
+    if wrong:
+        raise InputError(f"weights and config.json disagree: {', '.join(wrong)}", where=where)
+    return {name: names[name] for name in names if name in wanted or name in copies}
+
+
+def _canonical(family: Family, name: str, pairs: Sequence[Pair]) -> str:
+    """The name as the table has it: with the base model's prefix, which some checkpoints leave out."""
+    known = {pair.theirs for pair in pairs} | set(family.copies)
+    if name in known or name.startswith(family.prefix):
+        return name
+    prefixed = family.prefix + name
+    return prefixed if prefixed in known or _is_ignored(family, prefixed) else name
+
+
+def _is_ignored(family: Family, name: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in family.ignored)
+
+
+def _turned(array: np.ndarray, layout: Layout) -> np.ndarray:
+    """Theirs as ours lie; for "transposed", the other way round as well."""
+    if layout == "transposed":
+        return array.T
+    return array[0] if layout == "one row" else array
+
+
+def _shape_of_theirs(ours: Sequence[Shape], layout: Layout, tokens: int | None) -> Shape:
+    whole = (*ours[0][:-1], sum(shape[-1] for shape in ours))
+    turned = whole[::-1] if layout == "transposed" else whole
+    turned = turned if tokens is None else (tokens, *turned[1:])
+    return (1, *turned) if layout == "one row" else turned

@@ -1,0 +1,38 @@
+"""A model's shape without its numbers, and its parameters by name: what files of weights are read and written by."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+
+from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
+from plainformer.models.encoder import Classifier, MaskedLanguageModel
+from plainformer.models.language_model import LanguageModel
+from plainformer.models.transformer import Transformer
+
+Model = Transformer | LanguageModel | MaskedLanguageModel | Classifier
+AnyConfig = TransformerConfig | LanguageModelConfig | EncoderConfig
+
+
+def class_of(config: AnyConfig) -> type[Model]:
+    """The class of the model that a configuration describes. An encoder with labels is a classifier."""
+    if isinstance(config, EncoderConfig):
+        return Classifier if config.labels else MaskedLanguageModel
+    return LanguageModel if isinstance(config, LanguageModelConfig) else Transformer
+
+
+def skeleton_of(config: AnyConfig) -> Any:
+    """The model that a configuration describes, with shapes for arrays: nothing is computed."""
+    return eqx.filter_eval_shape(class_of(config), config, key=jax.random.key(0))
+
+
+def named_shapes(skeleton: Model) -> dict[str, tuple[int, ...]]:
+    """The shape of every parameter by its path in the model: `encoder.layers.0.self_attention.query.weight`."""
+    leaves = jax.tree_util.tree_leaves_with_path(skeleton)
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf.shape for path, leaf in leaves}
+
+
+def named_weights(model: eqx.Module) -> dict[str, jax.Array]:
+    """Every parameter by its path in the model, as `named_shapes` names them."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
+    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
