@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +21,9 @@ from safetensors.numpy import save_file
 from plainformer import atomic
 from plainformer.data.find import some_of
 from plainformer.errors import InputError, WorkError
+from plainformer.interop import reading
+from plainformer.interop.families import FAMILIES
+from plainformer.interop.family import Family
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
@@ -133,12 +136,16 @@ def save_weights(model: Model, folder: Path) -> None:
 
 
 def load_folder(folder: Path) -> ModelFolder:
-    """Read a model folder.
+    """Read a model folder: one of ours, or one that the Hugging Face library wrote.
 
     Raises:
         InputError: something is missing, damaged, or does not belong together; the message names it.
     """
-    config, about, fingerprints = _read_config(folder)
+    config, about, fingerprints, family = _read_config(folder)
+    if family is not None:
+        source, target = reading.read_tokenizers(config, folder)
+        model = reading.load_model(family, config, folder)
+        return ModelFolder(model, source, target, reading.read_generation(family, folder), about)
     source = Tokenizer.load(folder / "tokenizer.json")
     second = folder / "target_tokenizer.json"
     target = Tokenizer.load(second) if second.exists() else source
@@ -150,10 +157,20 @@ def load_folder(folder: Path) -> ModelFolder:
 
 def read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any]]:
     """The shape of a folder's model and the facts about it, without its weights. Raises InputError as `load_folder`."""
-    return _read_config(folder)[:2]
+    described = _read_config(folder)
+    return described.config, described.about
 
 
-def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
+class _Described(NamedTuple):
+    """What `config.json` says; `family` is None for a folder of our own."""
+
+    config: AnyConfig
+    about: dict[str, Any]
+    fingerprints: list[str]
+    family: Family | None
+
+
+def _read_config(folder: Path) -> _Described:
     if folder.is_file():
         raise InputError("this is a file, and a model is a folder", where=str(folder), fix="name a run, or its folder")
     if not folder.is_dir():
@@ -161,8 +178,12 @@ def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
     path = folder / "config.json"
     values = _read_json(path)
     kind, about = values.pop("model_type", None), values.pop("about", {})
+    if isinstance(kind, str) and (family := FAMILIES.get(kind)):
+        config = cast(AnyConfig, family.config_from(values, str(path)))
+        return _Described(config, {"name": folder.resolve().name, "weights": f"of a {kind} checkpoint"}, [], family)
     if not isinstance(kind, str) or kind not in KINDS:
-        raise InputError(f"model_type is {kind!r}, and known are {', '.join(KINDS)}", where=str(path))
+        known = f"ours ({', '.join(KINDS)}) and Hugging Face's ({', '.join(FAMILIES)})"
+        raise InputError(f"model_type is {kind!r}, and known are {known}", where=str(path))
     if not isinstance(about, dict):
         raise InputError(f"about is {about!r} and must be an object of facts", where=str(path))
     fingerprints = values.pop("tokenizer_fingerprints", [])
@@ -170,11 +191,15 @@ def _read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any], list[str]]:
     if model_type_of(config) != kind:
         has = "has labels" if getattr(config, "labels", ()) else "has no labels"
         raise InputError(f"model_type is {kind}, and it {has}", where=str(path))
-    return config, about, fingerprints
+    return _Described(config, about, fingerprints, None)
 
 
-def check_weights(config: AnyConfig, folder: Path) -> None:
+def check_weights(folder: Path) -> None:
     """Raises InputError, as `load_folder`, for weights that are missing, cut short or of other shapes, unread."""
+    config, _, _, family = _read_config(folder)
+    if family is not None:
+        reading.check_weights(family, config, folder)
+        return
     with _opened_weights(skeleton_of(config), folder / "model.safetensors"):
         pass
 

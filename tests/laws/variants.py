@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from plainformer.models import EncoderConfig, LanguageModelConfig, TransformerConfig
+from plainformer.nn.rope_scaling import RopeScaling
 
 # max_len is more than any test's sequence, and only learned positions are bound by it.
 PAPER = TransformerConfig(
@@ -15,13 +16,15 @@ VARIANTS = {
     "the paper": PAPER,
     "pre-norm, learned positions": replace(
         APART, norm_position="pre", position="learned", activation="gelu_tanh", tie="target-output",
+        bias_in="attention",
     ),
     "pre-norm rms, gated silu without bias": replace(
         PAPER, norm="rms", norm_position="pre", sinusoidal_order="half", activation="silu", gated=True, bias=False,
         d_k=4, d_v=9, decoder_layers=1, pad_vocab_to=1,
     ),
     "post-norm rms, gelu, nothing tied": replace(
-        APART, norm="rms", sinusoidal_order="half", activation="gelu", heads=3, pad_vocab_to=8,
+        APART, norm="rms", sinusoidal_order="half", activation="gelu", heads=3, pad_vocab_to=8, bias_in="feed_forward",
+        norm_eps=1e-3,
     ),
     "source tied to target, gated relu": replace(
         PAPER, position="learned", gated=True, tie="source-target", d_k=5, d_v=3, decoder_layers=1,
@@ -48,7 +51,7 @@ ALONE = replace(GPT, vocab=17, layers=1, tie=False, pad_vocab_to=1)
 LANGUAGE_VARIANTS = {
     "gpt": GPT,
     "the paper's decoder": replace(
-        GPT, norm_position="post", position="sinusoidal", activation="relu", scale_embeddings=True,
+        GPT, norm_position="post", position="sinusoidal", activation="relu", scale_embeddings=True, norm_eps=1e-3,
     ),
     "rotary, grouped, gated silu without bias": replace(
         GPT, position="rotary", norm="rms", activation="silu", gated=True, bias=False, heads=4, kv_heads=2, d_k=6,
@@ -56,10 +59,14 @@ LANGUAGE_VARIANTS = {
     ),
     "odd d_model, one key and value for all, sines before cosines": replace(
         ALONE, position="sinusoidal", sinusoidal_order="half", activation="gelu", d_model=11, heads=3, kv_heads=1,
-        d_k=3, d_v=4,
+        d_k=3, d_v=4, bias_in="feed_forward",
     ),
     "post-norm rms, rotary in the plane, one head": replace(
         ALONE, position="rotary", theta=7.0, norm="rms", norm_position="post", heads=1, d_k=2, d_v=9, pad_vocab_to=8,
+        bias_in="attention",
+    ),
+    "rotary slowed down for a longer context": replace(
+        GPT, position="rotary", theta=50.0, d_k=10, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 9), layers=1,
     ),
 }  # fmt: skip
 
@@ -70,14 +77,15 @@ ENCODER_VARIANTS = {
     "bert": BERT,
     "the paper's encoder": replace(
         SMALL, position="sinusoidal", activation="relu", scale_embeddings=True, tie=True, d_k=4, d_v=9,
+        bias_in="attention", norm_eps=1e-3,
     ),
     "rotary, pre-norm rms, grouped, gated silu without bias": replace(
         BERT, position="rotary", norm="rms", norm_position="pre", activation="silu", gated=True, bias=False, heads=4,
-        kv_heads=2, d_k=6, d_v=5, pad_vocab_to=1,
+        kv_heads=2, d_k=6, d_v=5, pad_vocab_to=1, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 9),
     ),
     "pre-norm, odd d_model, one key and value for all, sines before cosines": replace(
         SMALL, norm_position="pre", position="sinusoidal", sinusoidal_order="half", activation="gelu_tanh", d_model=11,
-        heads=3, kv_heads=1, d_k=3, d_v=4, pad_vocab_to=8,
+        heads=3, kv_heads=1, d_k=3, d_v=4, pad_vocab_to=8, bias_in="feed_forward",
     ),
     "bert's checkpoints: types, norm of the embeddings, transform, output bias, first token": replace(
         BERT, token_types=3, embedding_norm=True, transform=True, output_bias=True, pooling="first",

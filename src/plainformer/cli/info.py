@@ -62,7 +62,7 @@ def _find(model: str, vocab: int | None) -> "tuple[AnyConfig, list[str]]":
 
         found = find_model(folder)
         config, about = read_config(found)
-        check_weights(config, found)
+        check_weights(found)
         return config, [f"model folder {found}", *(f"{name}: {value}" for name, value in about.items())]
     near = get_close_matches(model, PRESETS, n=1)
     fix = f"did you mean {near[0]}" if near else f"presets are {', '.join(PRESETS)}"

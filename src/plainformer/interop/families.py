@@ -2,5 +2,6 @@
 
 from plainformer.interop.family import Family
 from plainformer.interop.gpt2 import GPT2
+from plainformer.interop.llama import LLAMA
 
-FAMILIES: dict[str, Family] = {family.model_type: family for family in (GPT2,)}
+FAMILIES: dict[str, Family] = {family.model_type: family for family in (GPT2, LLAMA)}

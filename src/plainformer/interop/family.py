@@ -50,6 +50,8 @@ class Family:
         prefix: of the base model in their names; a checkpoint without it is read, too.
         copies: names of theirs that repeat another weight of theirs, where our model has no weight of its own for
             them; a file may have them or not, and where it has them they must be equal.
+        layers: a layer of theirs -> the name of its output in a trace of ours (`nn.trace`), `{layer}` in both: what
+            `verify` compares on the way.
         ignored: patterns (`fnmatch`) of names, prefix included, that are no part of the model: buffers of old versions.
         generation_from: their `generation_config.json` to the keyword arguments of our settings.
         generation_to: our settings' keyword arguments to those of their `generation_config.json`.
@@ -65,4 +67,5 @@ class Family:
     generation_to: Callable[[Mapping[str, Any]], dict[str, Any]]
     prefix: str = ""
     copies: Mapping[str, str] = field(default_factory=dict)
+    layers: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()

@@ -105,6 +105,7 @@ GPT2 = Family(
     table=TABLE,
     prefix="transformer.",
     copies={"lm_head.weight": "transformer.wte.weight"},
+    layers={"transformer.h.{layer}": "{layer}/output"},
     ignored=("transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"),
     generation_from=sampling_from,
     generation_to=sampling_to,

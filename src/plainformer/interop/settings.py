@@ -56,6 +56,12 @@ class Settings:
         if value is not None and value != only:
             self._wrong.append(f"{name} is {value!r}: {why}")
 
+    def inside(self, values: Mapping[str, Any], name: str) -> "Settings":
+        """An object within the settings; what is wrong there is said with the rest."""
+        within = Settings(values, f"{self._where}: {name}")
+        within._wrong = self._wrong
+        return within
+
     def refuse(self, what: str) -> None:
         """Anything else that none of our parts can do."""
         self._wrong.append(what)

@@ -34,9 +34,9 @@ class Pair:
         """Our weights, by name, from theirs."""
         array = _turned(array, self.layout)
         if self.tokens is not None:
-            axis, shape = self._vocab_axis, next(iter(self.ours.values()))
-            padding = [(0, shape[axis] - self.tokens if at == axis % array.ndim else 0) for at in range(array.ndim)]
-            array = np.pad(array, padding)
+            axis, shape = self._vocab_axis % array.ndim, next(iter(self.ours.values()))
+            if extra := shape[axis] - self.tokens:
+                array = np.pad(array, [(0, extra if at == axis else 0) for at in range(array.ndim)])
         ends = np.cumsum([shape[-1] for shape in self.ours.values()])[:-1]
         yield from zip(self.ours, np.split(array, ends, axis=-1), strict=True)
 

@@ -1,0 +1,88 @@
+"""A foreign folder, read: its settings as our configuration, its weights as our model."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from plainformer.errors import InputError
+from plainformer.interop.family import Family
+from plainformer.interop.table import Pair, located, pairs_of
+from plainformer.interop.weights import Weights, open_weights
+from plainformer.models.skeleton import AnyConfig, Model, named_shapes, skeleton_of
+from plainformer.text import Tokenizer
+
+
+def check_weights(family: Family, config: AnyConfig, folder: Path) -> None:
+    """Raises InputError, as `load_model`, for weights that are missing, unexpected or of other shapes, unread."""
+    weights = open_weights(folder)
+    located(family, pairs_of(family, config), weights.shapes, str(weights.where))
+
+
+def load_model(family: Family, config: AnyConfig, folder: Path) -> Model:
+    """The model that the settings describe, with the weights that are there.
+
+    Raises:
+        InputError: settings and weights disagree, a file is damaged, or a weight is not finite; the message names all.
+    """
+    skeleton, weights = skeleton_of(config), open_weights(folder)
+    pairs = pairs_of(family, config)
+    names = located(family, pairs, weights.shapes, str(weights.where))
+    _check_copies(family, pairs, weights, names)
+    found: dict[str, jax.Array] = {}
+    broken: list[str] = []
+    # The largest first: while it is there twice, nothing else is there yet.
+    for pair in sorted(pairs, key=lambda pair: -np.prod(pair.shape)):
+        array = weights.read(names[pair.theirs])
+        broken += [] if np.isfinite(array).all() else [pair.theirs]
+        for name, part in pair.read(array):
+            found[name] = jnp.asarray(np.ascontiguousarray(part))
+    if broken:
+        what = f"{len(broken)} of {len(pairs)} weights hold numbers that are not finite: {', '.join(broken[:5])}"
+        raise InputError(what, where=str(weights.where), fix="use another checkpoint")
+    return jax.tree.unflatten(jax.tree.structure(skeleton), [found[name] for name in named_shapes(skeleton)])
+
+
+def _check_copies(family: Family, pairs: list[Pair], weights: Weights, names: Mapping[str, str]) -> None:
+    """Raises InputError where a weight is there twice, tied according to the settings, and not the same."""
+    own = {pair.theirs for pair in pairs}
+    for copy, original in family.copies.items():
+        if copy in own or copy not in names or original not in names:
+            continue
+        if not np.array_equal(weights.read(names[copy]), weights.read(names[original])):
+            what = f"config.json ties {copy} to {original}, and they differ"
+            raise InputError(what, where=str(weights.where), fix="correct tie_word_embeddings")
+
+
+def read_tokenizers(config: AnyConfig, folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """The tokenizers of source and target, which may be the same object.
+
+    Raises:
+        InputError: there are none, they are damaged, or they have more tokens than the model.
+    """
+    tokenizer = Tokenizer.load(folder / "tokenizer.json")
+    found = tokenizer, tokenizer
+    vocabularies = [getattr(config, name) for name in ("source_vocab", "target_vocab") if hasattr(config, name)]
+    for tokenizer, tokens in zip(found, vocabularies or [getattr(config, "vocab")] * 2, strict=True):  # noqa: B009
+        if tokenizer.vocab_size > tokens:
+            what = f"the tokenizer has {tokenizer.vocab_size} tokens, and the model {tokens}"
+            raise InputError(what, where=str(folder), fix="use the tokenizer that the model was trained with")
+    return found
+
+
+def read_generation(family: Family, folder: Path) -> dict[str, Any]:
+    """The settings of decoding, ours. Raises InputError where the file is damaged; it may be missing."""
+    path = folder / "generation_config.json"
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as damage:
+        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix="get it again") from damage
+    if not isinstance(values, dict):
+        raise InputError("the file does not hold a JSON object", where=str(path), fix="get it again")
+    return family.generation_from(values)

@@ -1,0 +1,145 @@
+"""The files of weights in a foreign folder: safetensors, its shards, or pickles where PyTorch is installed.
+
+Weights are read one at a time, and what was mapped into memory for one is let go before the next: the peak is the model
+and one weight more.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes  # noqa: F401  so that NumPy knows bfloat16
+import numpy as np
+from safetensors import SafetensorError, safe_open
+
+from plainformer.errors import InputError
+from plainformer.extras import require
+
+REPLACE = "get the file again"
+DAMAGE = (SafetensorError, OSError, TypeError, ValueError)
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Weights:
+    """What a folder holds, unread.
+
+    Attributes:
+        where: the file, or the index of its shards.
+        shapes: of every weight, by its name.
+        read: one weight, in float32, by its name. Raises InputError where it is damaged, or no number of that kind.
+    """
+
+    where: Path
+    shapes: Mapping[str, Shape]
+    read: Callable[[str], np.ndarray]
+
+
+def open_weights(folder: Path) -> Weights:
+    """The weights of a folder; safetensors come before pickles.
+
+    Raises:
+        InputError: there are none; a file is damaged, missing or outside the folder; a pickle without PyTorch.
+    """
+    for name, opened in (("model.safetensors", _safetensors), ("pytorch_model.bin", _pickles)):
+        if (folder / name).exists():
+            return opened(folder / name, {folder / name: None})
+        index = folder / f"{name}.index.json"
+        if index.exists():
+            return opened(index, _shards(index))
+    what = "there are no weights: neither model.safetensors nor pytorch_model.bin, whole or in shards"
+    raise InputError(what, where=str(folder), fix="get the folder again, with its weights")
+
+
+Shards = Mapping[Path, set[str] | None]
+"""The files, and which weights are in each; None is all that are there."""
+
+
+def _shards(index: Path) -> Shards:
+    """The files that an index names, which are beside it."""
+    try:
+        names = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
+        pairs = [(str(weight), Path(file)) for weight, file in names.items()]
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as damage:
+        raise InputError("the index of the shards has no weight_map", where=str(index), fix=REPLACE) from damage
+    files: dict[Path, set[str]] = {}
+    for weight, file in pairs:
+        if len(file.parts) != 1 or file.name != str(file) or "\\" in file.name:
+            what = f"the shard {str(file)!r} is not a file of this folder"
+            raise InputError(what, where=str(index), fix="do not load this folder unless you trust its source")
+        files.setdefault(index.parent / file, set()).add(weight)
+    if missing := sorted(file.name for file in files if not file.exists()):
+        raise InputError(f"missing shards: {', '.join(missing)}", where=str(index.parent), fix="get the folder again")
+    return files
+
+
+def _safetensors(where: Path, shards: Shards) -> Weights:
+    shapes: dict[str, Shape] = {}
+    homes: dict[str, Path] = {}
+    for path, wanted in shards.items():
+        try:
+            with safe_open(path, framework="numpy") as file:
+                found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
+        except DAMAGE as damage:
+            raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
+        _take(found, wanted, path, shapes)
+        homes |= dict.fromkeys(found, path)
+
+    def read(name: str) -> np.ndarray:
+        try:
+            with safe_open(homes[name], framework="numpy") as file:
+                return _float32(name, file.get_tensor(name), homes[name])
+        except DAMAGE as damage:
+            what = f"the weight {name} cannot be read ({damage})"
+            raise InputError(what, where=str(homes[name]), fix=REPLACE) from damage
+
+    return Weights(where, shapes, read)
+
+
+def _pickles(where: Path, shards: Shards) -> Weights:
+    """Pickles hold programs; PyTorch's `weights_only` reads the numbers alone."""
+    try:
+        torch = require("torch", extra="huggingface")
+    except InputError as missing:
+        fix = f"save it as model.safetensors, or {missing.fix}"
+        raise InputError("these weights are a pickle, which only torch reads", where=str(where), fix=fix) from missing
+    shapes: dict[str, Shape] = {}
+    found: dict[str, Any] = {}
+    for path, wanted in shards.items():
+        try:
+            tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=_is_zip(path))
+            tensors = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, torch.Tensor)}
+        except Exception as damage:  # torch raises no narrower class
+            raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
+        _take({name: tuple(tensor.shape) for name, tensor in tensors.items()}, wanted, path, shapes)
+        found |= tensors
+
+    def read(name: str) -> np.ndarray:
+        tensor = found[name]
+        return _float32(name, (tensor.float() if tensor.is_floating_point() else tensor).numpy(), where)
+
+    return Weights(where, shapes, read)
+
+
+def _is_zip(path: Path) -> bool:
+    """Whether a pickle is of the kind that can be mapped into memory; older ones cannot."""
+    with path.open("rb") as file:
+        return file.read(2) == b"PK"
+
+
+def _take(found: dict[str, Shape], wanted: set[str] | None, path: Path, shapes: dict[str, Shape]) -> None:
+    """Add the weights of one file. Raises InputError where the index promises others."""
+    if wanted is not None and (missing := sorted(wanted - set(found))):
+        raise InputError(f"the shard has no {', '.join(missing)}", where=str(path), fix="get the folder again")
+    shapes |= {name: shape for name, shape in found.items() if wanted is None or name in wanted}
+
+
+def _float32(name: str, array: np.ndarray, where: Path) -> np.ndarray:
+    # ml_dtypes' kinds are "V"; what is narrower than two bytes comes with scales that no table here knows.
+    if array.dtype.itemsize < 2 or array.dtype.kind not in "fV":
+        what = f"the weight {name} holds {array.dtype} and no floating-point numbers of 16 bits or more"
+        raise InputError(what, where=str(where), fix="use the checkpoint in float32, float16 or bfloat16")
+    return array.astype(np.float32, copy=False)

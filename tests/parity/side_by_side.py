@@ -1,0 +1,120 @@
+"""A model of the Hugging Face library beside ours: the same folder, the same ids, every number compared."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import torch
+
+from plainformer.decode.continuation import continuations
+from plainformer.decode.settings import SamplingSettings
+from plainformer.folder import load_folder, named_weights, read_config
+from plainformer.interop.families import FAMILIES
+from plainformer.interop.table import pairs_of
+from plainformer.models import LanguageModel
+from plainformer.nn.trace import traced
+from plainformer.text.word import train_word
+
+# float32 sums in another order; the states are some 1 to 10 in size.
+CLOSE = 1e-4
+# Of the largest number of a gradient; those are sums over all tokens.
+CLOSE_GRADIENT = 1e-3
+
+Numbers = Mapping[str, np.ndarray]
+
+
+def drawn(model: Any, seed: int) -> Any:
+    """The model with weights that make a difference: its own are so small that its logits hardly differ."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            noise = torch.randn(weight.shape, generator=generator)
+            is_scale = weight.ndim == 1 and name.endswith("weight")
+            weight.copy_(1.0 + 0.3 * noise if is_scale else 0.25 * noise)
+    return model.eval()
+
+
+def saved(model: Any, folder: Path, **how: Any) -> Path:
+    """The model's folder, with a tokenizer of words, of which it has one for every id or fewer."""
+    model.save_pretrained(folder, **how)
+    words = [f"w{number}" for number in range(min(model.config.vocab_size, 90) - 4)]
+    train_word(words, 90).save(folder / "tokenizer.json")
+    return folder
+
+
+def loaded(folder: Path) -> LanguageModel:
+    return cast(LanguageModel, load_folder(folder).model)
+
+
+def drawn_ids(vocab: int, batch: int, length: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, vocab, (batch, length))
+
+
+def assert_equal_states(theirs: Any, ours: LanguageModel, ids: np.ndarray) -> None:
+    """Logits, and what every layer gives."""
+    with torch.no_grad():
+        said = theirs(torch.tensor(ids), output_hidden_states=True)
+    logits, seen = jax.jit(traced(ours))(jnp.asarray(ids))
+    # The last one of theirs has been through the final norm, which the logits show.
+    for layer, state in enumerate(said.hidden_states[1:-1]):
+        np.testing.assert_allclose(seen[f"{layer}/output"], state.numpy(), rtol=0, atol=CLOSE, err_msg=f"layer {layer}")
+    assert len(said.hidden_states) == len(ours.layers) + 1
+    assert said.logits.abs().max() > 1.0, "the logits are too small to differ"
+    np.testing.assert_allclose(logits, said.logits.numpy(), rtol=0, atol=CLOSE)
+
+
+def assert_equal_gradients(theirs: Any, ours: LanguageModel, ids: np.ndarray) -> None:
+    """Of the mean cross-entropy of the next tokens, in every weight, named as theirs."""
+    theirs.zero_grad()
+    theirs(torch.tensor(ids), labels=torch.tensor(ids)).loss.backward()
+
+    def loss(model: LanguageModel) -> jax.Array:
+        logprobs = jax.nn.log_softmax(model(jnp.asarray(ids))[:, :-1])
+        return -jnp.take_along_axis(logprobs, jnp.asarray(ids)[:, 1:, None], axis=-1).mean()
+
+    gradients = {name: np.asarray(leaf) for name, leaf in named_weights(jax.jit(jax.grad(loss))(ours)).items()}
+    assert_equal_by_name({name: weight.grad.numpy() for name, weight in theirs.named_parameters()}, gradients, ours)
+
+
+def assert_equal_by_name(
+    theirs: Mapping[str, np.ndarray], ours: Mapping[str, np.ndarray], model: LanguageModel
+) -> None:
+    pairs = pairs_of(family_of(model), model.config)
+    assert {pair.theirs for pair in pairs} == set(theirs)
+    for pair in pairs:
+        expected = theirs[pair.theirs]
+        limit = CLOSE_GRADIENT * np.abs(expected).max()
+        np.testing.assert_allclose(pair.write(ours), expected, rtol=0, atol=limit, err_msg=pair.theirs)
+
+
+def assert_equal_greedy_ids(theirs: Any, ours: LanguageModel) -> None:
+    """50 prompts of 1 to 9 tokens, 20 tokens more of each."""
+    vocab = theirs.config.vocab_size
+    prompts = [drawn_ids(vocab, 1, 1 + seed % 9, seed)[0].tolist() for seed in range(50)]
+    turns = continuations(ours, prompts, SamplingSettings(temperature=0.0, max_tokens=20))
+    written = [[id for part in parts for id in part] for parts in zip(*turns, strict=True)]
+    for prompt, ids in zip(prompts, written, strict=True):
+        with torch.no_grad():
+            said = theirs.generate(
+                torch.tensor([prompt]),
+                attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+                do_sample=False,
+                max_new_tokens=20,
+                eos_token_id=vocab,  # none
+                pad_token_id=0,
+            )
+        assert ids == said[0, len(prompt) :].tolist(), prompt
+
+
+def family_of(model: LanguageModel) -> Any:
+    return next(family for family in FAMILIES.values() if not family.differences(model.config))
+
+
+def assert_config_returns(folder: Path) -> None:
+    """Our configuration as their settings, read again, is itself."""
+    config, _ = read_config(folder)
+    family = next(family for family in FAMILIES.values() if not family.differences(config))
+    assert family.config_from(family.config_to(config), "again") == config
