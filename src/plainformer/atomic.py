@@ -31,3 +31,9 @@ def write_text(path: Path, text: str) -> None:
     """Replace `path` by `text` in UTF-8, on the disk when this returns. Raises OSError where the disk refuses."""
     with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
         file.write(text)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace `path` by `content`, as `write_text` does. Raises OSError where the disk refuses."""
+    with replacing(path) as partial:
+        partial.write_bytes(content)

@@ -148,7 +148,7 @@ def load_folder(folder: Path) -> ModelFolder:
         return ModelFolder(model, source, target, reading.read_generation(family, folder), about)
     source = Tokenizer.load(folder / "tokenizer.json")
     second = folder / "target_tokenizer.json"
-    target = Tokenizer.load(second) if second.exists() else source
+    target = Tokenizer.load(second) if Tokenizer.saved_at(second) else source
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
     model = _load_weights(config, folder / "model.safetensors")
@@ -180,7 +180,7 @@ def _read_config(folder: Path) -> _Described:
     kind, about = values.pop("model_type", None), values.pop("about", {})
     if isinstance(kind, str) and (family := FAMILIES.get(kind)):
         config = cast(AnyConfig, family.config_from(values, str(path)))
-        return _Described(config, {"name": folder.resolve().name, "weights": f"of a {kind} checkpoint"}, [], family)
+        return _Described(config, {"name": folder.resolve().name, "imported from": f"a {kind} checkpoint"}, [], family)
     if not isinstance(kind, str) or kind not in KINDS:
         known = f"ours ({', '.join(KINDS)}) and Hugging Face's ({', '.join(FAMILIES)})"
         raise InputError(f"model_type is {kind!r}, and known are {known}", where=str(path))
@@ -268,9 +268,10 @@ def _card(content: ModelFolder, folder: Path) -> str:
     said = config.to_dict() | {"labels": some_of(getattr(config, "labels", ()))}
     mask = content.source_tokenizer.special.mask or "<mask>"
     what, use = kind.what.format(**said), kind.use.format(folder=folder.name, mask=mask)
+    origin = "imported by" if "imported from" in about else "trained with"
     facts = "\n".join(f"- {name}: {value}" for name, value in about.items())
     return (
         f"# {about.get('name') or 'A model'}\n\n"
-        f"{what}, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads, trained with plainformer.\n\n"
+        f"{what}, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads, {origin} plainformer.\n\n"
         f"{facts}\n\n```python\nimport plainformer\n\n{use}\n```\n"
     )

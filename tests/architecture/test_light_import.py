@@ -4,7 +4,8 @@ import subprocess
 import sys
 
 HEAVY = {"jax", "jaxlib", "numpy", "equinox", "optax", "orbax", "grain", "tokenizers", "safetensors", "pydantic"} | {
-    *("sacrebleu", "torch", "transformers", "tensorflow", "altair", "starlette", "uvicorn", "tensorboardX")
+    *("sacrebleu", "torch", "transformers", "tensorflow", "altair", "starlette", "uvicorn", "tensorboardX"),
+    *("tiktoken", "sentencepiece", "huggingface_hub"),
 }
 
 REPORT = "print('LOADED', *sorted({name.partition('.')[0] for name in sys.modules}))"
@@ -28,6 +29,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
     lines = [
         *("", "--help", "--version", "train --help", "translate --help", "generate --help", "score --help"),
         *("fill --help", "classify --help", "embed --help"),
+        *("import --help", "export --help", "verify --help"),
         *("evaluate --help", "info --help", "demo --help", "data --help", "data fetch --help"),
     ]
     loaded = loaded_after(

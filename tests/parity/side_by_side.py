@@ -93,20 +93,20 @@ def assert_equal_by_name(
 def assert_equal_greedy_ids(theirs: Any, ours: LanguageModel) -> None:
     """50 prompts of 1 to 9 tokens, 20 tokens more of each."""
     vocab = theirs.config.vocab_size
-    prompts = [drawn_ids(vocab, 1, 1 + seed % 9, seed)[0].tolist() for seed in range(50)]
-    turns = continuations(ours, prompts, SamplingSettings(temperature=0.0, max_tokens=20))
-    written = [[id for part in parts for id in part] for parts in zip(*turns, strict=True)]
-    for prompt, ids in zip(prompts, written, strict=True):
+    for length in range(1, 10):
+        prompts = drawn_ids(vocab, 6 if length <= 5 else 5, length, seed=length)
+        turns = continuations(ours, prompts.tolist(), SamplingSettings(temperature=0.0, max_tokens=20))
+        written = [[id for part in parts for id in part] for parts in zip(*turns, strict=True)]
         with torch.no_grad():
             said = theirs.generate(
-                torch.tensor([prompt]),
-                attention_mask=torch.ones(1, len(prompt), dtype=torch.long),
+                torch.tensor(prompts),
+                attention_mask=torch.ones(prompts.shape, dtype=torch.long),
                 do_sample=False,
                 max_new_tokens=20,
                 eos_token_id=vocab,  # none
                 pad_token_id=0,
             )
-        assert ids == said[0, len(prompt) :].tolist(), prompt
+        assert written == said[:, length:].tolist()
 
 
 def family_of(model: LanguageModel) -> Any:

@@ -9,7 +9,22 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from plainformer import __version__
-from plainformer.cli import classify, data, demo, embed, evaluate, fill, generate, info, score, train, translate
+from plainformer.cli import (
+    classify,
+    data,
+    demo,
+    embed,
+    evaluate,
+    export,
+    fill,
+    generate,
+    import_,
+    info,
+    score,
+    train,
+    translate,
+    verify,
+)
 from plainformer.errors import InputError, PlainformerError
 
 NO_MEMORY = "there is not enough memory; lower data.batch_tokens or the model's size"
@@ -60,8 +75,9 @@ for verb in (
     *(train.train, translate.translate, generate.generate, score.score),
     *(fill.fill, classify.classify, embed.embed),
     *(evaluate.evaluate, info.info, demo.demo),
+    *(import_.import_, export.export, verify.verify),
 ):
-    app.command(cls=Verb)(verb)
+    app.command(verb.__name__.rstrip("_"), cls=Verb)(verb)
 app.add_typer(data.app)
 
 

@@ -1,6 +1,6 @@
 """A model folder, or a run, as the object that uses its model."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
@@ -9,7 +9,7 @@ from plainformer.decode.reader import Reader
 from plainformer.decode.translator import Translator
 from plainformer.decode.writer import Writer
 from plainformer.errors import InputError
-from plainformer.folder import Model, load_folder, read_config
+from plainformer.folder import Model, ModelFolder, load_folder, read_config
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
@@ -59,6 +59,16 @@ def load(folder: str | Path, *, weights: str = "float32") -> Any:
     except InputError as error:
         where = found / "generation_config.json"
         raise InputError(f"{error.where or 'settings'}: {error.what}", where=str(where), fix=error.fix) from error
+
+
+def settings_of(content: ModelFolder) -> dict[str, Any]:
+    """All settings of decoding, those that the folder leaves to their defaults too; none for what does not decode.
+
+    Raises:
+        InputError: settings that will not do.
+    """
+    user = USERS[type(content.model)].of(content)
+    return asdict(user.settings) if isinstance(user, Translator | Writer) else {}
 
 
 def load_as(

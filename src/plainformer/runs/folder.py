@@ -18,6 +18,7 @@ from plainformer.runs.task import Task, Tokenizers, Work
 RUN_FILES = (
     *("checkpoints", "data.json", "best", "last", "average", "tensorboard", "metrics.jsonl", "evaluation.json"),
     *("tokenizer.json", "tokenizer_config.json", "target_tokenizer.json", "target_tokenizer_config.json"),
+    *("spiece.model", "target_spiece.model", "source.spm", "target.spm", "vocab.json", "target_vocab.json"),
 )
 
 

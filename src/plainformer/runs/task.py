@@ -36,7 +36,7 @@ class Tokenizers:
     @classmethod
     def load(cls, folder: Path) -> "Tokenizers":
         source, second = Tokenizer.load(folder / "tokenizer.json"), folder / "target_tokenizer.json"
-        return cls(source, Tokenizer.load(second) if second.exists() else source)
+        return cls(source, Tokenizer.load(second) if Tokenizer.saved_at(second) else source)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ from tokenizers.trainers import BpeTrainer
 from plainformer.errors import InputError
 from plainformer.text.character import count_characters, number, ranked_characters, reserved_tokens, too_small
 from plainformer.text.pieces import corpus, cut, drop_leading_space, lead_with_space
-from plainformer.text.tokenizer import SpecialTokens, Tokenizer
+from plainformer.text.special import SpecialTokens
+from plainformer.text.tokenizer import Tokenizer
 
 
 def train_bpe(

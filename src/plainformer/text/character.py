@@ -10,7 +10,8 @@ from tokenizers.models import BPE
 
 from plainformer.errors import InputError
 from plainformer.text.pieces import corpus
-from plainformer.text.tokenizer import SpecialTokens, Tokenizer
+from plainformer.text.special import SpecialTokens
+from plainformer.text.tokenizer import Tokenizer
 
 BYTES = tuple(f"<0x{value:02X}>" for value in range(256))
 """The byte tokens: a character outside the vocabulary is written as its UTF-8 bytes."""

@@ -8,9 +8,8 @@ into `tokenizer_config.json` beside it.
 import hashlib
 import json
 import os
-import unicodedata
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,100 +18,46 @@ import tokenizers
 
 from plainformer import atomic
 from plainformer.errors import InputError, WorkError
+from plainformer.text.backend import Backend, LibraryBackend
+from plainformer.text.native import config_of, native_at, read_native
 from plainformer.text.pieces import check_unicode
+from plainformer.text.special import SpecialTokens, read_settings, roles_named
 
 # Threads do not survive a fork: a child told to use them (TOKENIZERS_PARALLELISM=true is common advice) waits for ever.
 if hasattr(os, "register_at_fork"):  # no fork, no hook: Windows
     os.register_at_fork(after_in_child=lambda: os.environ.update(TOKENIZERS_PARALLELISM="false"))
 
 
-@dataclass(frozen=True)
-class SpecialTokens:
-    """The tokens that stand for no text, by role; None where a vocabulary has no such token.
-
-    Attributes:
-        pad: fills a batch.
-        bos: begins a sequence; the decoder's first input.
-        eos: ends a sequence.
-        unk: stands for what the vocabulary does not have.
-        mask: hides a token from a masked language model.
-    """
-
-    pad: str | None = "<pad>"
-    bos: str | None = "<s>"
-    eos: str | None = "</s>"
-    unk: str | None = "<unk>"
-    mask: str | None = None
-
-    def tokens(self) -> list[str]:
-        """The tokens there are, each once, in the order of the roles."""
-        return list(dict.fromkeys(token for token in asdict(self).values() if token is not None))
-
-    def check_for_training(self, *, unk_needed: bool, taken: Collection[str] = ()) -> None:
-        """Refuse special tokens that a new vocabulary cannot keep apart from text and from each other.
-
-        Raises:
-            InputError: pad, bos, eos (or a needed unk) is missing, two roles share a token, a token is one of `taken`,
-                or it is not a mixture of letters and punctuation: such a mixture is never one piece of text, so no
-                text can become it.
-        """
-        for role in ("pad", "bos", "eos", *(("unk",) if unk_needed else ())):
-            if getattr(self, role) is None:
-                raise InputError(f"the {role} token is missing", fix=f"name one, such as <{role}>")
-        tokens = [token for token in asdict(self).values() if token is not None]
-        for token in tokens:
-            kinds = {unicodedata.category(character)[0] for character in token}
-            if tokens.count(token) > 1 or token in taken:
-                raise InputError(f"the special token {token} is used twice", fix="give every role its own token")
-            if not (kinds & set("LN") and kinds & set("PS")):
-                raise InputError(
-                    f"the special token {token!r} could be a word of the text",
-                    fix="write it with brackets, as in <pad>",
-                )
-
-
-# What the tokens are called where no configuration says so; the first that the vocabulary has is taken.
-_CONVENTIONAL: dict[str, tuple[str, ...]] = {
-    "pad": ("<pad>", "[PAD]"),
-    "bos": ("<s>", "[CLS]", "<|begin_of_text|>", "<|endoftext|>"),
-    "eos": ("</s>", "[SEP]", "<|end_of_text|>", "<|endoftext|>"),
-    "unk": ("<unk>", "[UNK]"),
-    "mask": ("<mask>", "[MASK]"),
-}
-
-
 class Tokenizer:
     """Text <-> ids. Encoding adds no special tokens, and never finds any in the text: "</s>" there is four characters.
 
     Args:
-        backend: the library's tokenizer; it is changed (no truncation, no padding) and must not be shared.
+        backend: what does the work, such as a tokenizer of the `tokenizers` library, which is changed (no truncation,
+            no padding) and must not be shared.
         special: the role of each special token; every one named must be in the vocabulary.
     """
 
-    def __init__(self, backend: tokenizers.Tokenizer, special: SpecialTokens) -> None:
+    def __init__(self, backend: tokenizers.Tokenizer | Backend, special: SpecialTokens) -> None:
+        id_of = _lookup(backend)
         for role, token in asdict(special).items():
-            if token is not None and backend.token_to_id(token) is None:
+            if token is not None and id_of(token) is None:
                 raise InputError(f"the {role} token {token} is not in the vocabulary", fix="name another, or none")
-        backend.add_special_tokens(special.tokens())  # they have ids already: this marks them for decode to skip
-        backend.encode_special_tokens = True
-        backend.no_truncation()
-        backend.no_padding()
-        self._backend = backend
+        library = isinstance(backend, tokenizers.Tokenizer)
+        self._backend: Backend = LibraryBackend(backend, special.tokens()) if library else backend
         self.special = special
 
     def __repr__(self) -> str:
         return f"Tokenizer(vocab_size={self.vocab_size}, special={self.special}, fingerprint={self.fingerprint[:12]})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # By way of __init__: the library's own pickling forgets encode_special_tokens.
         return Tokenizer, (self._backend, self.special)
 
     # The vocabulary
 
-    @cached_property
+    @property
     def vocab_size(self) -> int:
         """The number of tokens, special ones included (one more than the largest id)."""
-        return max(self._backend.get_vocab(with_added_tokens=True).values()) + 1
+        return self._backend.size
 
     @property
     def pad_id(self) -> int:
@@ -153,7 +98,7 @@ class Tokenizer:
 
     def id(self, token: str) -> int | None:
         """The id of a token, or None if the vocabulary does not have it."""
-        return self._backend.token_to_id(token)
+        return self._backend.id(token)
 
     def token(self, id: int) -> str:
         """The token with this id, as it stands in the vocabulary (a byte is "<0x0A>").
@@ -161,7 +106,7 @@ class Tokenizer:
         Raises:
             InputError: no token has this id.
         """
-        token = self._backend.id_to_token(int(id)) if 0 <= id < self.vocab_size else None
+        token = self._backend.token(int(id)) if 0 <= id < self.vocab_size else None
         if token is None:
             raise self._not_an_id(id)
         return token
@@ -175,7 +120,7 @@ class Tokenizer:
             InputError: `text` holds a lone surrogate.
         """
         check_unicode(text)
-        return self._backend.encode(text, add_special_tokens=False).ids
+        return self._backend.encode(text)
 
     def encode_inside(self, text: str) -> list[int]:
         """The ids of `text` where it goes on from something else: nothing is put before it, as before a whole text.
@@ -184,13 +129,7 @@ class Tokenizer:
             InputError: `text` holds a lone surrogate.
         """
         check_unicode(text)
-        # Encoded after something that is no part of its first token, which is then taken off again.
-        for before in ("\n", "."):
-            encoding = self._backend.encode(before + text, add_special_tokens=False)
-            spans = list(zip(encoding.ids, encoding.offsets, strict=True))
-            if not any(start < len(before) < stop for _, (start, stop) in spans):
-                return [id for id, (start, _) in spans if start >= len(before)]
-        return self.encode(text)
+        return self._backend.encode_inside(text)
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, as `encode` gives them, using every core.
@@ -200,7 +139,7 @@ class Tokenizer:
         """
         for number, text in enumerate(texts, start=1):
             check_unicode(text, where=f"text {number}")
-        return [row.ids for row in self._backend.encode_batch_fast(list(texts), add_special_tokens=False)]
+        return self._backend.encode_batch(texts)
 
     def count_unknown(self, ids: Iterable[int]) -> int:
         """How many of the ids are `unk`."""
@@ -210,10 +149,8 @@ class Tokenizer:
     def unknown_pieces(self, text: str) -> list[str]:
         """What becomes `unk` in `text` (characters, or the words of a word vocabulary), each once, in order."""
         check_unicode(text)
-        encoding = self._backend.encode(text, add_special_tokens=False)
         unknown = self.unk_id
-        spans = (span for id, span in zip(encoding.ids, encoding.offsets, strict=True) if id == unknown)
-        return list(dict.fromkeys(text[start:stop] for start, stop in spans))
+        return [] if unknown is None else list(dict.fromkeys(self._backend.unknown(text, unknown)))
 
     def unknown_characters(self, text: str) -> list[str]:
         """The characters of `text` that are unknown by themselves, each once, in order."""
@@ -227,7 +164,7 @@ class Tokenizer:
         Raises:
             InputError: an id is outside the vocabulary.
         """
-        return self._backend.decode(self._checked(ids), skip_special_tokens=True)
+        return self._backend.decode(self._said(ids))
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         """The text of each row of ids, as `decode` gives it; rows may be padded, since padding is skipped.
@@ -235,14 +172,20 @@ class Tokenizer:
         Raises:
             InputError: an id is outside the vocabulary.
         """
-        return self._backend.decode_batch([self._checked(row) for row in rows], skip_special_tokens=True)
+        return self._backend.decode_batch([self._said(row) for row in rows])
 
-    def _checked(self, ids: Sequence[int]) -> list[int]:
-        checked = [int(id) for id in ids]  # an array's rows too
+    def _said(self, ids: Sequence[int]) -> list[int]:
+        """Those of the ids, which are checked, that stand for text."""
+        checked, size = [int(id) for id in ids], self.vocab_size  # an array's rows too
         for id in checked:
-            if not 0 <= id < self.vocab_size:
+            if not 0 <= id < size:
                 raise self._not_an_id(id)
-        return checked
+        return [id for id in checked if id not in self._silent]
+
+    @cached_property
+    def _silent(self) -> frozenset[int]:
+        """The ids of the roles."""
+        return frozenset(id for token in self.special.tokens() if (id := self.id(token)) is not None)
 
     def _not_an_id(self, id: int) -> InputError:
         return InputError(
@@ -255,79 +198,74 @@ class Tokenizer:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the vocabulary, the rules and the roles: equal only for tokenizers that do the same."""
-        whole = {"tokenizer": json.loads(self._backend.to_str()), "special": asdict(self.special)}
+        whole = {"tokenizer": self._backend.described(), "special": asdict(self.special)}
         canonical = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 
     def save(self, path: Path) -> None:
         """Write `path` (`tokenizer.json`) and, beside it, the roles (`tokenizer_config.json`).
 
-        Each file appears whole or not at all, the roles first.
+        A tokenizer that another library applies is written as that library's own file or files instead, such as
+        `spiece.model`, in the folder of `path`. Each file appears whole or not at all, the roles first.
 
         Raises:
             WorkError: a file cannot be written.
         """
         path = Path(path)
         roles = {f"{role}_token": token for role, token in asdict(self.special).items()}
-        # With split_special_tokens other readers, too, take special tokens in the text as text.
-        config = {"tokenizer_class": "PreTrainedTokenizerFast", **roles, "split_special_tokens": True}
-        _write(_config_of(path), json.dumps(config, indent=2, ensure_ascii=False) + "\n")
-        _write(path, self._backend.to_str(pretty=True) + "\n")
+        if self.special.mask:  # what encoders are called by elsewhere
+            roles |= {"cls_token": self.special.bos, "sep_token": self.special.eos}
+        # What other readers need in order to do the same: special tokens in the text are text, no token has a type, and
+        # a decoded text is left as it is.
+        alike = {"split_special_tokens": True, "clean_up_tokenization_spaces": False}
+        inputs = {"model_input_names": ["input_ids", "attention_mask"]}
+        config = {**self._backend.settings(), **roles, **alike, **inputs}
+        _write(config_of(path), (json.dumps(config, indent=2, ensure_ascii=False) + "\n").encode())
+        files = self._backend.files(path.stem)
+        for name, content in files.items():
+            _write(path.with_name(name), content)
+        if path.name not in files:
+            path.unlink(missing_ok=True)  # that of another tokenizer, which would be found first
+
+    @staticmethod
+    def saved_at(path: Path) -> bool:
+        """Whether `save(path)` left a tokenizer there."""
+        return Path(path).exists() or native_at(Path(path))
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
-        """Read a `tokenizer.json`, and the roles from the configuration beside it or, without one, by usual names.
+        """Read what `save(path)` wrote, or any `tokenizer.json`; without a configuration the roles by usual names.
 
         Raises:
             InputError: the file is missing, is not a tokenizer, or the configuration names a token it does not have.
         """
         path = Path(path)
-        text = _read(path)
+        config = config_of(path)
+        native = native_at(path) and not path.exists()
+        backend = read_native(path, read_settings(config)) if native else read_library(path)
+        id_of = _lookup(backend)
         try:
-            backend = tokenizers.Tokenizer.from_str(text)
-        except Exception as error:  # the library raises no narrower class
-            raise InputError(
-                f"not a tokenizer ({error})", where=str(path), fix="give a whole tokenizer.json"
-            ) from error
-        if not backend.get_vocab_size():
-            raise InputError("the tokenizer has no tokens", where=str(path), fix="train it before saving it")
-        try:
-            return cls(backend, _roles(backend, _config_of(path)))
+            return cls(
+                backend, roles_named(read_settings(config), lambda token: id_of(token) is not None, where=config)
+            )
         except InputError as error:
             raise InputError(error.what, where=error.where or str(path), fix=error.fix) from error
 
 
-def _config_of(path: Path) -> Path:
-    """`tokenizer.json` -> `tokenizer_config.json`, `target_tokenizer.json` -> `target_tokenizer_config.json`."""
-    return path.with_name(f"{path.stem}_config.json")
+def read_library(path: Path) -> tokenizers.Tokenizer:
+    """The library's tokenizer in a `tokenizer.json`. Raises InputError where there is none."""
+    text = _read(path)
+    try:
+        backend = tokenizers.Tokenizer.from_str(text)
+    except Exception as error:  # the library raises no narrower class
+        raise InputError(f"not a tokenizer ({error})", where=str(path), fix="give a whole tokenizer.json") from error
+    if not backend.get_vocab_size():
+        raise InputError("the tokenizer has no tokens", where=str(path), fix="train it before saving it")
+    return backend
 
 
-def _roles(backend: tokenizers.Tokenizer, config_path: Path) -> SpecialTokens:
-    """The role of each special token: as configured (null is none), or the usual name that the vocabulary has."""
-    config: Any = {}
-    if config_path.exists():
-        try:
-            config = json.loads(_read(config_path))
-        except json.JSONDecodeError as error:
-            raise InputError(f"not JSON ({error})", where=str(config_path), fix="restore or remove the file") from error
-    if not isinstance(config, dict):
-        raise InputError("not a JSON object", where=str(config_path), fix="restore or remove the file")
-    roles: dict[str, str | None] = {}
-    for role, names in _CONVENTIONAL.items():
-        usual = next((name for name in names if backend.token_to_id(name) is not None), None)
-        named = config.get(f"{role}_token", usual)
-        if isinstance(named, dict):  # a token written with its options
-            named = named.get("content")
-        if named is not None and not isinstance(named, str):
-            raise InputError(f"{role}_token is not a string", where=str(config_path), fix="name a token, or null")
-        if named is not None and backend.token_to_id(named) is None:
-            raise InputError(
-                f"the {role} token {named} is not in the vocabulary",
-                where=str(config_path),
-                fix="name another, or null",
-            )
-        roles[role] = named
-    return SpecialTokens(**roles)
+def _lookup(backend: tokenizers.Tokenizer | Backend) -> Callable[[str], int | None]:
+    return backend.token_to_id if isinstance(backend, tokenizers.Tokenizer) else backend.id
 
 
 def _read(path: Path) -> str:
@@ -342,9 +280,9 @@ def _read(path: Path) -> str:
         raise InputError("not UTF-8 text", where=str(path), fix="give a tokenizer.json") from error
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, content: bytes) -> None:
     try:
-        atomic.write_text(path, text)
+        atomic.write_bytes(path, content)
     except OSError as error:
         raise WorkError(
             f"the tokenizer cannot be written ({error.strerror or error})", where=str(path), fix="check folder and disk"

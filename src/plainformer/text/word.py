@@ -9,7 +9,8 @@ from tokenizers.trainers import WordLevelTrainer
 
 from plainformer.text.character import reserved_tokens, too_small
 from plainformer.text.pieces import corpus, cut, drop_leading_space, lead_with_space
-from plainformer.text.tokenizer import SpecialTokens, Tokenizer
+from plainformer.text.special import SpecialTokens
+from plainformer.text.tokenizer import Tokenizer
 
 
 def train_word(

@@ -1,0 +1,43 @@
+"""`plainformer export`: a model for other libraries."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plainformer.cli.output import check_new_folder
+from plainformer.errors import InputError
+
+LAYOUTS = ("huggingface",)
+
+
+def export(
+    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    to: Annotated[str, typer.Option("--to", help=f"The layout to write: {', '.join(LAYOUTS)}.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+) -> None:
+    """Write a model as a folder that the Hugging Face library reads, and all that read its folders.
+
+    The class there is the one that the model is exactly equal to; where there is none, the parts that stand in the way
+    are named. With the weights, cut back to the real vocabulary, go the tokenizer, the settings of decoding, and a
+    card.
+    """
+    if to not in LAYOUTS:
+        raise InputError(f"{to!r} is no layout that is known", where="--to", fix=f"choose {', '.join(LAYOUTS)}")
+    check_new_folder(output)
+    from plainformer.decode.load import find_model, settings_of
+    from plainformer.folder import load_folder
+    from plainformer.interop.export import Export, export_model
+
+    found = find_model(model)
+    content = load_folder(found)
+    recipe = next((path for path in (found / "recipe.toml", found.parent / "recipe.toml") if path.is_file()), None)
+    exported = Export(
+        content.model,
+        content.source_tokenizer,
+        content.target_tokenizer,
+        settings_of(content),
+        content.about,
+        recipe.read_text(encoding="utf-8") if recipe else None,
+    )
+    typer.echo(f"{output}: {export_model(exported, output)}")

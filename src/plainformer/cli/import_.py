@@ -1,0 +1,42 @@
+"""`plainformer import`: a checkpoint in the layout of the Hugging Face library, as a model folder of ours."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plainformer.cli.output import check_new_folder
+from plainformer.errors import InputError
+
+
+def import_(
+    checkpoint: Annotated[str, typer.Argument(help="A folder, or a name on the Hugging Face hub.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
+    revision: Annotated[str | None, typer.Option(help="For a name on the hub: a branch, a tag or a commit.")] = None,
+) -> None:
+    """Turn a checkpoint (GPT-2, Llama) into a model folder.
+
+    Every verb reads such a checkpoint as it is, too; a model folder is complete in itself, float32, and says in its
+    card where it is from.
+    """
+    check_new_folder(output)
+    from dataclasses import replace
+
+    from plainformer.folder import load_folder, model_type_of, save_folder
+    from plainformer.interop.hub import NAME, fetched
+    from plainformer.models.parts import count_parameters
+
+    folder, name = Path(checkpoint), checkpoint
+    if folder.exists():
+        if revision is not None:
+            raise InputError("a folder has no revisions", where="--revision", fix="leave it out")
+    elif not NAME.fullmatch(checkpoint):
+        raise InputError("there is no such folder", where=checkpoint, fix="name a folder, or a model of the hub")
+    else:
+        folder, name = fetched(checkpoint, revision), f"{checkpoint}@{revision}" if revision else checkpoint
+    content = load_folder(folder)
+    short = name.rstrip("/").rpartition("/")[2]
+    about = {**content.about, "name": short, "imported from": name}
+    save_folder(replace(content, about=about), output)
+    kind = model_type_of(content.model.config).removeprefix("plainformer-")
+    typer.echo(f"{output}: a {kind} of {count_parameters(content.model):,} parameters, from {name}")

@@ -1,0 +1,34 @@
+"""`plainformer verify`: does a model compute here what it computes in another library?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from plainformer.errors import WorkError
+from plainformer.table import aligned
+
+
+def verify(
+    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    against: Annotated[Path, typer.Option("--against", help="A folder for the Hugging Face library.")],
+    tolerance: Annotated[float, typer.Option(min=0.0, help="The largest difference that is still none.")] = 1e-4,
+    seed: Annotated[int, typer.Option(min=0, help="Of the ids that both read.")] = 0,
+) -> None:
+    """Compare a model with the one that the Hugging Face library loads from a folder, on random ids.
+
+    Shown are the largest absolute differences, float32, of what every layer gives and of the logits. Where they are
+    above the tolerance, the first layer that departs is named, and the exit code is 1. It needs the library:
+    pip install 'plainformer[huggingface]'.
+    """
+    from plainformer.decode.load import find_model
+    from plainformer.folder import load_folder
+    from plainformer.interop.verify import compare
+
+    found = compare(load_folder(find_model(model)).model, against, seed=seed)
+    rows = [(f"layer {name.removesuffix('/output')}", f"{difference:.1e}") for name, difference in found.layers.items()]
+    for line in aligned([("against " + found.architecture, "largest difference"), *rows]):
+        typer.echo(line)
+    typer.echo(f"\nlogits: {found.logits:.1e} of at most {found.largest:.1f}")
+    if departed := found.first_departure(tolerance):
+        raise WorkError(f"the models differ by more than {tolerance:g}, from {departed} on", where=str(model))

@@ -1,0 +1,108 @@
+"""A model of ours as a folder that the Hugging Face library reads: weights, settings, tokenizer and a card."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
+
+from plainformer import atomic
+from plainformer.errors import InputError, WorkError
+from plainformer.interop.card import card_of
+from plainformer.interop.families import FAMILIES
+from plainformer.interop.family import Family
+from plainformer.interop.table import pairs_of
+from plainformer.models.skeleton import AnyConfig, Model, named_weights
+from plainformer.text import Tokenizer
+
+
+@dataclass(frozen=True)
+class Export:
+    """What is to be exported, and what its card says.
+
+    Attributes:
+        generation: the keyword arguments of our settings of decoding.
+        about: facts for the card: data, scores, languages.
+        recipe: the text of the recipe that it was trained by, if that is known.
+    """
+
+    model: Model
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    generation: Mapping[str, Any] = field(default_factory=dict)
+    about: Mapping[str, Any] = field(default_factory=dict)
+    recipe: str | None = None
+
+
+def family_for(config: AnyConfig) -> Family:
+    """The family that a configuration is exactly equal to.
+
+    Raises:
+        InputError: it is equal to none; for each, the parts that stand in the way.
+    """
+    found = [(family, family.differences(config)) for family in FAMILIES.values()]
+    for family, differences in found:
+        if not differences:
+            return family
+    kinds = [(family, lines) for family, lines in found if not _is_of_another_kind(lines)]
+    reasons = "; ".join(f"as {family.architecture(config)}: {', '.join(lines)}" for family, lines in kinds)
+    raise InputError(f"this model is exactly equal to none of theirs ({reasons or 'none is of its kind'})")
+
+
+def export_model(content: Export, folder: Path) -> str:
+    """Write the folder, and return the name of their class that reads it.
+
+    Raises:
+        InputError: no family of theirs is equal to the model, or the folder holds something already.
+        WorkError: the disk refused.
+    """
+    config = content.model.config
+    family = family_for(config)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("there is something here already", where=str(folder), fix="name a new folder, or empty it")
+    ids = _special_ids(content.target_tokenizer)
+    architecture = family.architecture(config)
+    settings = {"architectures": [architecture], "model_type": family.model_type, "dtype": "float32"}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _write_tokenizers(content, folder)
+        # The family's own word counts: a decoder's start token may be another role's.
+        _write_json(folder / "config.json", settings | ids | family.config_to(config))
+        _write_json(folder / "generation_config.json", ids | family.generation_to(content.generation))
+        atomic.write_text(folder / "README.md", card_of(content.model, architecture, content.about, content.recipe))
+        with atomic.replacing(folder / "model.safetensors") as partial:
+            save_file(_weights(family, content.model), partial, metadata={"format": "pt"})
+    except (OSError, SafetensorError) as failure:
+        raise WorkError(f"the model could not be written ({failure})", where=str(folder)) from failure
+    return architecture
+
+
+def _weights(family: Family, model: Model) -> dict[str, np.ndarray]:
+    """All weights by their names there, rows of padding cut off."""
+    ours = {name: np.asarray(leaf, np.float32) for name, leaf in named_weights(model).items()}
+    return {pair.theirs: pair.write(ours) for pair in pairs_of(family, model.config)}
+
+
+def _write_tokenizers(content: Export, folder: Path) -> None:
+    if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
+        what = "source and target have a vocabulary each, and a folder of theirs has one tokenizer.json"
+        raise InputError(what, fix="train with a joint vocabulary")
+    content.source_tokenizer.save(folder / "tokenizer.json")
+
+
+def _special_ids(tokenizer: Tokenizer) -> dict[str, int | None]:
+    """The ids that their settings name; without a null, a role without a token would have the id of their default."""
+    return {f"{role}_token_id": tokenizer.special_id(role) for role in ("pad", "bos", "eos")}
+
+
+def _is_of_another_kind(differences: list[str]) -> bool:
+    """Whether a family is of another architecture altogether, which says nothing about parts."""
+    return any(line.startswith("it is no ") for line in differences)
+
+
+def _write_json(path: Path, values: Mapping[str, Any]) -> None:
+    atomic.write_text(path, json.dumps(values, indent=2, ensure_ascii=False, sort_keys=True) + "\n")
