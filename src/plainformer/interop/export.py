@@ -60,22 +60,27 @@ def export_model(content: Export, folder: Path) -> str:
         InputError: no family of theirs is equal to the model, or the folder holds something already.
         WorkError: the disk refused.
     """
-    config = content.model.config
-    family = family_for(config)
+    family = family_for(content.model.config)
+    model = family.prepared(content.model)
+    config = model.config
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("there is something here already", where=str(folder), fix="name a new folder, or empty it")
-    ids = _special_ids(content.target_tokenizer)
+    ids = {role: content.target_tokenizer.special_id(role) for role in ("pad", "bos", "eos", "unk")}
+    roles = family.roles(ids, content.generation)
+    # Without a null, a role without a token would have the id of their default.
+    ids = {f"{role}_token_id": id for role, id in ids.items() if role != "unk"}
     architecture = family.architecture(config)
     settings = {"architectures": [architecture], "model_type": family.model_type, "dtype": "float32"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         _write_tokenizers(content, folder)
         # The family's own word counts: a decoder's start token may be another role's.
-        _write_json(folder / "config.json", settings | ids | family.config_to(config))
-        _write_json(folder / "generation_config.json", ids | family.generation_to(content.generation))
-        atomic.write_text(folder / "README.md", card_of(content.model, architecture, content.about, content.recipe))
+        of_model = {name: value for name, value in roles.items() if name.endswith("_token_id")}
+        _write_json(folder / "config.json", settings | ids | of_model | family.config_to(config))
+        _write_json(folder / "generation_config.json", ids | roles | family.generation_to(content.generation))
+        atomic.write_text(folder / "README.md", card_of(model, architecture, content.about, content.recipe))
         with atomic.replacing(folder / "model.safetensors") as partial:
-            save_file(_weights(family, content.model), partial, metadata={"format": "pt"})
+            save_file(_weights(family, model), partial, metadata={"format": "pt"})
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the model could not be written ({failure})", where=str(folder)) from failure
     return architecture
@@ -92,11 +97,6 @@ def _write_tokenizers(content: Export, folder: Path) -> None:
         what = "source and target have a vocabulary each, and a folder of theirs has one tokenizer.json"
         raise InputError(what, fix="train with a joint vocabulary")
     content.source_tokenizer.save(folder / "tokenizer.json")
-
-
-def _special_ids(tokenizer: Tokenizer) -> dict[str, int | None]:
-    """The ids that their settings name; without a null, a role without a token would have the id of their default."""
-    return {f"{role}_token_id": tokenizer.special_id(role) for role in ("pad", "bos", "eos")}
 
 
 def _is_of_another_kind(differences: list[str]) -> bool:

@@ -61,6 +61,8 @@ class Family:
         renamed: ends of names in old files -> what they are called now.
         prepared: a model of ours, of which there are no differences, to the same function with its numbers as theirs
             has them.
+        roles: what else their settings say about special tokens, from the ids of pad, bos, eos and unk and the keyword
+            arguments of our settings. Names in `_token_id` go into both files, others into `generation_config.json`.
         generation_from: their `generation_config.json` to the keyword arguments of our settings.
         generation_to: our settings' keyword arguments to those of their `generation_config.json`.
     """
@@ -80,3 +82,4 @@ class Family:
     left_out: Mapping[str, str] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     prepared: Callable[[Any], Any] = lambda model: model
+    roles: Callable[[Mapping[str, int | None], Mapping[str, Any]], dict[str, Any]] = lambda ids, generation: {}

@@ -37,6 +37,7 @@ def sampling_to(values: Mapping[str, Any]) -> dict[str, Any]:
         theirs: values[ours] for theirs, ours in _SAMPLING.items() if ours in values
     }
 
+
 _SEARCH = {
     "num_beams": "beam_size",
     "length_penalty": "alpha",
@@ -49,7 +50,10 @@ _SEARCH = {
 }
 """Theirs -> those of `GenerationSettings`. A least length counts the decoder's start in theirs, the end in ours."""
 
-_STOPS = {False: "estimate", True: "enough", "never": "decided"}
+NEVER_REACHED = 512
+"""The most tokens of an output, where the settings have no number."""
+
+_STOPS: dict[Any, str] = {False: "estimate", True: "enough", "never": "decided"}
 """Their `early_stopping` -> our `stop`."""
 
 
@@ -69,12 +73,15 @@ def search_from(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def search_to(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The same for their file, where there is something like it: its beam is full, and its lengths are absolute."""
+    """The same for their file, where there is something like it: its beam is full, and its lengths are absolute.
+
+    A penalty that it does not have becomes the average, which is its default, and a bound relative to the source, one
+    that no sentence reaches.
+    """
     found = {theirs: values[ours] for theirs, ours in _SEARCH.items() if values.get(ours) is not None}
     if values.get("length_penalty", "gnmt") != "average":
         found["length_penalty"] = {"none": 0.0}.get(values.get("length_penalty", "gnmt"), 1.0)
     stops = {ours: theirs for theirs, ours in _STOPS.items()}
     found |= {"early_stopping": stops[values.get("stop", "decided")], "do_sample": False}
-    if values.get("max_ratio") == 0.0:
-        found["max_length"] = values["max_margin"] + 1
-    return found
+    absolute = values.get("max_ratio") == 0.0 and "max_margin" in values
+    return found | {"max_length": values["max_margin"] + 1 if absolute else NEVER_REACHED}

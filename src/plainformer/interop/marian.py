@@ -88,10 +88,14 @@ def prepared(model: Transformer) -> Transformer:
     return jax.tree.unflatten(jax.tree.structure(skeleton), jax.tree.leaves(whole))
 
 
-def roles(ids: Mapping[str, int | None]) -> dict[str, Any]:
+def roles(ids: Mapping[str, int | None], generation: Mapping[str, Any]) -> dict[str, Any]:
     """As `Family.roles`: pad and the decoder's start are never generated, nor what stands for no text."""
     never = sorted({ids[role] for role in ("pad", "bos", "unk") if ids[role] is not None})
-    return {"decoder_start_token_id": ids["bos"], "bad_words_ids": [[id] for id in never]}
+    return {
+        "decoder_start_token_id": ids["bos"],
+        "forced_eos_token_id": ids["eos"] if generation.get("force_end") else None,
+        "bad_words_ids": [[id] for id in never],
+    }
 
 
 def config_to(config: TransformerConfig) -> dict[str, Any]:

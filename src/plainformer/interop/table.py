@@ -120,11 +120,7 @@ def left_out(family: Family, pairs: Sequence[Pair], names: Iterable[str]) -> lis
     """The parts of theirs, among the weights of a file, that our model has no place for: what each is, once."""
     wanted = {pair.theirs for pair in pairs}
     unused = {_canonical(family, name, pairs) for name in names} - wanted
-    return [
-        what
-        for pattern, what in family.left_out.items()
-        if any(fnmatchcase(name, pattern) for name in unused)
-    ]
+    return [what for pattern, what in family.left_out.items() if any(fnmatchcase(name, pattern) for name in unused)]
 
 
 def _turned(array: np.ndarray, layout: Layout) -> np.ndarray:
