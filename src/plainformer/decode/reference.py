@@ -113,8 +113,8 @@ def beam_search(
 ) -> list[Hypothesis]:
     """The `n_best` hypotheses of one sentence of at most `bound` tokens, best first.
 
-    A shrinking beam searches to the end here; when a full one stops is part of what it finds. `on_cut` is told, wherever
-    an extension falls outside the beam, by how much the last that stays is better.
+    A shrinking beam searches to the end here; when a full one stops is part of what it finds. `on_cut` is told,
+    wherever an extension falls outside the beam, by how much the last that stays is better.
     """
     live: list[tuple[list[int], np.float32]] = [([], np.float32(0.0))]
     finished: list[Hypothesis] = []
