@@ -171,7 +171,7 @@ def test_old_names_of_the_norms_are_read(tmp_path: Path) -> None:
     """The first BERT's own files call a norm's scale gamma and its bias beta."""
     from safetensors.numpy import load_file, save_file
 
-    theirs, ours = made(BertForMaskedLM, tmp_path)
+    _, ours = made(BertForMaskedLM, tmp_path)
     path, old = tmp_path / "model.safetensors", {"weight": "gamma", "bias": "beta"}
     weights = {
         (f"{name.rpartition('.')[0]}.{old[name.rpartition('.')[2]]}" if "LayerNorm" in name else name): array
@@ -190,7 +190,7 @@ def test_there_and_back_again(kind: Any, tmp_path: Path) -> None:
     theirs, ours = made(kind, tmp_path / "first", **settings)
     given = tuple(map(jnp.asarray, inputs(theirs)))
     before = np.asarray(ours(*given))
-    tokenizer = train_word([" ".join(f"w{number}" for number in range(27))], 31)
+    tokenizer = train_word([" ".join(a + b for a in "abcdef" for b in "abcdef")], 31)
     assert export_model(Export(ours, tokenizer, tokenizer), tmp_path / "out") == kind.__name__
     there = kind.from_pretrained(tmp_path / "out")
     real = np.ones(3, bool) if settings else inputs(theirs)[1]

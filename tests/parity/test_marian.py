@@ -39,6 +39,7 @@ SIZES = {
     "pad_token_id": PAD,
     "decoder_start_token_id": PAD,
     "eos_token_id": EOS,
+    "forced_eos_token_id": None,
 }
 APART = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 29}
 # No two sizes of one configuration are equal.
@@ -184,7 +185,7 @@ TRAINED = {
 def test_there_and_back_again(name: str, tmp_path: Path) -> None:
     """Ours, a folder, theirs, a folder, ours: the same logits at every station."""
     model = Transformer(TRAINED[name], key=jax.random.key(3))
-    tokenizer = train_word([" ".join(f"w{number}" for number in range(27))], 31)
+    tokenizer = train_word([" ".join(a + b for a in "abcdef" for b in "abcdef")], 31)
     assert tokenizer.vocab_size == 31
     given = np.random.default_rng(2).integers(0, 31, (2, 3, 9))
     source, valid, target = given[0], np.arange(9)[None, :] < np.array([[9], [5], [2]]), given[1]

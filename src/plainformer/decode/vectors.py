@@ -28,7 +28,9 @@ def embed_texts(
 ) -> NDArray[np.float32]:
     """The vector of each text, (texts, d_model). Takes and raises what `Reader.embed` and `Labeller.embed` do."""
     config, encoder = model.config, model.encoder
-    rows = encode_texts(tokenizer, texts, where=where, context=config.context, allow_unknown=allow_unknown)
+    rows = encode_texts(
+        tokenizer, texts, where=where, context=config.room, allow_unknown=allow_unknown, enclosed=config.enclosed
+    )
     return by_length(lambda ids, valid: _vectors(encoder, ids, valid), rows, config, config.d_model)
 
 

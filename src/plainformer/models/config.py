@@ -229,6 +229,11 @@ class EncoderConfig(SingleStackConfig):
     pooling: Literal["mean", "first"] = "mean"
     enclosed: bool = False
 
+    @property
+    def room(self) -> int:
+        """The most tokens of a text that it reads: its context, less the two that enclose a text."""
+        return self.context - 2 * self.enclosed
+
     def with_labels(self, labels: Sequence[str], **changes: Any) -> "EncoderConfig":
         """The classifier with this encoder, other settings changed as given."""
         return replace(self, labels=tuple(labels), **changes)
