@@ -6,6 +6,7 @@ Nothing in it is executable. Every file is written whole or not at all, so a rea
 """
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ from plainformer.errors import InputError, WorkError
 from plainformer.interop import reading
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
+from plainformer.machine import return_freed_memory
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
@@ -200,32 +202,41 @@ def check_weights(folder: Path) -> None:
     if family is not None:
         reading.check_weights(family, config, folder)
         return
-    with _opened_weights(skeleton_of(config), folder / "model.safetensors"):
-        pass
+    _check_names(named_shapes(skeleton_of(config)), folder / "model.safetensors")
 
 
 def _load_weights(config: AnyConfig, path: Path) -> Model:
-    skeleton, arrays, broken = skeleton_of(config), [], []
-    with _opened_weights(skeleton, path) as (file, names):
-        for name in names:
+    skeleton = skeleton_of(config)
+    shapes = named_shapes(skeleton)
+    _check_names(shapes, path)
+    arrays: dict[str, jax.Array] = {}
+    broken: list[str] = []
+    # One at a time, the largest first: the file's pages, too, count as memory as long as it is open.
+    for name in sorted(shapes, key=lambda name: -math.prod(shapes[name])):
+        return_freed_memory()
+        with _opened(path) as file:
             array = file.get_tensor(name)
-            broken += [] if np.isfinite(array).all() else [name]
-            arrays.append(jnp.asarray(array))
+        broken += [] if np.isfinite(array).all() else [name]
+        arrays[name] = jnp.asarray(array)
     if broken:
-        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(broken)}"
+        in_order = [name for name in shapes if name in broken]
+        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(in_order)}"
         raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
-    return jax.tree.unflatten(jax.tree.structure(skeleton), arrays)
+    return jax.tree.unflatten(jax.tree.structure(skeleton), [arrays[name] for name in shapes])
+
+
+def _check_names(wanted: Mapping[str, tuple[int, ...]], path: Path) -> None:
+    """Raises InputError where the file does not hold the weights of the model that is described."""
+    with _opened(path) as file:
+        _compare(wanted, {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, path)  # noqa: SIM118
 
 
 @contextmanager
-def _opened_weights(skeleton: Model, path: Path) -> Iterator[tuple[Any, list[str]]]:
-    """The file of weights, which are those of the model that is described, and their names in its order."""
-    wanted = named_shapes(skeleton)
+def _opened(path: Path) -> Iterator[Any]:
+    """The file of weights. Raises InputError where it is missing or damaged."""
     try:
         with safe_open(path, framework="numpy") as file:
-            names = set(file.keys())
-            _compare(wanted, {name: tuple(file.get_slice(name).get_shape()) for name in names}, path)
-            yield file, list(wanted)
+            yield file
     except FileNotFoundError as missing:
         raise InputError("there are no weights", where=str(path), fix=REPLACE) from missing
     except (SafetensorError, OSError) as damage:

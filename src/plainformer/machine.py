@@ -28,6 +28,20 @@ def keep_freed_memory() -> None:
     mallopt(_M_ARENA_MAX, 1)
 
 
+def return_freed_memory() -> None:
+    """Hand what is free back to the kernel: while large arrays come and go, glibc's allocator keeps the gaps.
+
+    Loading a model, each weight of which is there twice for a moment, it kept as much again as the model. A no-op where
+    there is no glibc.
+    """
+    if sys.platform != "linux":
+        return
+    try:
+        ctypes.CDLL("libc.so.6").malloc_trim(0)
+    except (OSError, AttributeError):
+        return
+
+
 def cache_folder() -> Path:
     """Where compiled programs are kept between processes: `PLAINFORMER_CACHE`, else `~/.cache/plainformer`."""
     if given := os.environ.get("PLAINFORMER_CACHE"):

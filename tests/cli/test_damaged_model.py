@@ -29,7 +29,7 @@ def huge_header(path):
         ("config.json", lambda path: path.write_bytes(b'{"d_model": 16')),
         ("config.json", lambda path: path.write_bytes(b"[]")),
         ("config.json", lambda path: path.write_bytes(b"\xff\xfe")),
-        ("config.json", text_of(model_type="marian")),
+        ("config.json", text_of(model_type="elf")),
         ("config.json", text_of(d_model=32)),
         ("config.json", text_of(d_model="wide")),
         ("config.json", text_of(encoder_layers=-1)),

@@ -146,7 +146,7 @@ def edit_config(folder: Path, change: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "marian"}, "model_type is 'marian', and known are plainformer-transformer"),
+        ({"model_type": "elf"}, "model_type is 'elf', and known are ours .plainformer-transformer"),
         ({"model_type": None}, "model_type is None"),
         ({"model_type": []}, r"model_type is \[\]"),
         ({"about": ["facts"]}, r"about is \['facts'\] and must be an object"),

@@ -78,9 +78,12 @@ def export_model(content: Export, folder: Path) -> str:
         of_model = {name: value for name, value in roles.items() if name.endswith("_token_id")}
         _write_json(folder / "config.json", settings | ids | of_model | family.config_to(config))
         _write_json(folder / "generation_config.json", ids | roles | family.generation_to(content.generation))
-        atomic.write_text(folder / "README.md", card_of(model, architecture, content.about, content.recipe))
+        weights = _weights(family, model)
+        parameters = sum(array.size for array in weights.values())
+        card = card_of(config, architecture, parameters, content.about, content.recipe)
+        atomic.write_text(folder / "README.md", card)
         with atomic.replacing(folder / "model.safetensors") as partial:
-            save_file(_weights(family, model), partial, metadata={"format": "pt"})
+            save_file(weights, partial, metadata={"format": "pt"})
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the model could not be written ({failure})", where=str(folder)) from failure
     return architecture

@@ -1,6 +1,7 @@
 """A foreign folder, read: its settings as our configuration, its weights as our model."""
 
 import json
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,9 @@ from plainformer.errors import InputError
 from plainformer.interop.family import Family
 from plainformer.interop.table import Pair, located, pairs_of
 from plainformer.interop.weights import Weights, open_weights
+from plainformer.machine import return_freed_memory
 from plainformer.models.skeleton import AnyConfig, Model, named_shapes, skeleton_of
-from plainformer.text import Tokenizer
+from plainformer.text import Tokenizer, foreign
 
 
 def check_weights(family: Family, config: AnyConfig, folder: Path) -> None:
@@ -36,7 +38,8 @@ def load_model(family: Family, config: AnyConfig, folder: Path) -> Model:
     found: dict[str, jax.Array] = {}
     broken: list[str] = []
     # The largest first: while it is there twice, nothing else is there yet.
-    for pair in sorted(pairs, key=lambda pair: -np.prod(pair.shape)):
+    for pair in sorted(pairs, key=lambda pair: -math.prod(pair.shape)):
+        return_freed_memory()
         array = weights.read(names[pair.theirs])
         broken += [] if np.isfinite(array).all() else [pair.theirs]
         for name, part in pair.read(array):
@@ -66,8 +69,7 @@ def read_tokenizers(config: AnyConfig, folder: Path) -> tuple[Tokenizer, Tokeniz
     Raises:
         InputError: there are none, they are damaged, or they have more tokens than the model.
     """
-    tokenizer = Tokenizer.load(folder / "tokenizer.json")
-    found = tokenizer, tokenizer
+    found = foreign.read_tokenizers(folder)
     vocabularies = [getattr(config, name) for name in ("source_vocab", "target_vocab") if hasattr(config, name)]
     for tokenizer, tokens in zip(found, vocabularies or [getattr(config, "vocab")] * 2, strict=True):  # noqa: B009
         if tokenizer.vocab_size > tokens:
