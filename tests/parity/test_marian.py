@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import side_by_side
 import torch
-from transformers import MarianConfig, MarianMTModel
+from transformers import AutoTokenizer, MarianConfig, MarianMTModel
 
 from plainformer.errors import InputError
 from plainformer.folder import named_weights
@@ -179,6 +179,10 @@ TRAINED = {
     "a table for each": replace(OURS, tie="target-output"),
     "nothing tied": replace(OURS, tie="none", pad_vocab_to=1),
 }
+FROM_ZERO = {
+    "started from zero": replace(OURS, start="zero"),
+    "started from zero, with a bias, nothing tied": replace(OURS, start="zero", output_bias=True, tie="none"),
+}
 
 
 @pytest.mark.parametrize("name", TRAINED)
@@ -200,6 +204,31 @@ def test_there_and_back_again(name: str, tmp_path: Path) -> None:
     back = read(tmp_path / "again")
     assert np.array_equal(back.output_weight, read(tmp_path / "out").output_weight)
     close(back(*map(jnp.asarray, (source, valid, target))), before, "ours again")
+
+
+@pytest.mark.parametrize("name", FROM_ZERO)
+def test_a_decoder_that_starts_from_zero_is_theirs_with_one_token_more(name: str, tmp_path: Path) -> None:
+    """Which is their padding and their start, the last of all, with no embedding: as CTranslate2 takes it."""
+    model = Transformer(FROM_ZERO[name], key=jax.random.key(3))
+    tokenizer = train_word([" ".join(a + b for a in "abcdef" for b in "abcdef")], 31)
+    random = np.random.default_rng(2)
+    source, words = random.integers(4, 31, (3, 9)), random.integers(4, 31, (3, 8))
+    valid, bos = np.arange(9)[None, :] < np.array([[9], [5], [2]]), np.full((3, 1), tokenizer.bos_id)
+    before = np.asarray(model(*map(jnp.asarray, (source, valid, np.hstack([bos, words])))))[:, :, :31]
+    export_model(Export(model, tokenizer, tokenizer, {"beam_size": 4}), tmp_path / "out")
+    there = MarianMTModel.from_pretrained(tmp_path / "out").eval()
+    start = there.config.decoder_start_token_id
+    assert (start, there.config.pad_token_id, there.config.vocab_size) == (31, 31, 32)
+    assert not there.get_decoder().embed_tokens.weight[start].any()
+    with torch.no_grad():
+        logits = asked(there, source, valid, np.hstack([np.full((3, 1), start), words])).logits
+    close(logits[:, :, :31].numpy(), before, "theirs")
+    assert (logits.softmax(dim=-1)[:, :, start] == 0.0).all()
+    said = AutoTokenizer.from_pretrained(tmp_path / "out")
+    assert (said.pad_token, said.convert_tokens_to_ids("<pad>")) == ("<pad>", start)
+    assert said.encode("ab fe", add_special_tokens=False) == tokenizer.encode("ab fe")
+    never = [[tokenizer.pad_id], [tokenizer.bos_id], [tokenizer.unk_id], [start]]
+    assert sorted(there.generation_config.bad_words_ids) == sorted(never)
 
 
 def test_the_parts_that_stand_in_the_way_of_an_export_are_named() -> None:

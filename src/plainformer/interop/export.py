@@ -65,15 +65,15 @@ def export_model(content: Export, folder: Path) -> str:
     config = model.config
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("there is something here already", where=str(folder), fix="name a new folder, or empty it")
-    ids = {role: content.target_tokenizer.special_id(role) for role in ("pad", "bos", "eos", "unk")}
-    roles = family.roles(ids, content.generation)
+    tokenizer = family.spelled(_only_tokenizer(content), content.model.config)
     # Without a null, a role without a token would have the id of their default.
-    ids = {f"{role}_token_id": id for role, id in ids.items() if role != "unk"}
+    ids = {f"{role}_token_id": tokenizer.special_id(role) for role in ("pad", "bos", "eos")}
+    roles = family.roles(tokenizer, content.generation)
     architecture = family.architecture(config)
     settings = {"architectures": [architecture], "model_type": family.model_type, "dtype": "float32"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write_tokenizers(content, folder)
+        tokenizer.save(folder / "tokenizer.json")
         # The family's own word counts: a decoder's start token may be another role's.
         of_model = {name: value for name, value in roles.items() if name.endswith("_token_id")}
         _write_json(folder / "config.json", settings | ids | of_model | family.config_to(config))
@@ -95,11 +95,12 @@ def _weights(family: Family, model: Model) -> dict[str, np.ndarray]:
     return {pair.theirs: pair.write(ours) for pair in pairs_of(family, model.config)}
 
 
-def _write_tokenizers(content: Export, folder: Path) -> None:
+def _only_tokenizer(content: Export) -> Tokenizer:
+    """The tokenizer of both sides. Raises InputError where they are two."""
     if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
         what = "source and target have a vocabulary each, and a folder of theirs has one tokenizer.json"
         raise InputError(what, fix="train with a joint vocabulary")
-    content.source_tokenizer.save(folder / "tokenizer.json")
+    return content.source_tokenizer
 
 
 def _is_of_another_kind(differences: list[str]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from plainformer.models.config import Config
+from plainformer.text import Tokenizer
 
 Layout = Literal["same", "transposed", "one row"]
 """How their array lies beside ours: as it is; with its two axes exchanged; as a matrix of one row, ours a vector."""
@@ -61,8 +62,9 @@ class Family:
         renamed: ends of names in old files -> what they are called now.
         prepared: a model of ours, of which there are no differences, to the same function with its numbers as theirs
             has them.
-        roles: what else their settings say about special tokens, from the ids of pad, bos, eos and unk and the keyword
-            arguments of our settings. Names in `_token_id` go into both files, others into `generation_config.json`.
+        spelled: the tokenizer that goes with a prepared model, from ours and the configuration before.
+        roles: what else their settings say about special tokens, from that tokenizer and the keyword arguments of our
+            settings. Names in `_token_id` go into both files, others into `generation_config.json`.
         generation_from: their `generation_config.json` to the keyword arguments of our settings.
         generation_to: our settings' keyword arguments to those of their `generation_config.json`.
     """
@@ -82,4 +84,5 @@ class Family:
     left_out: Mapping[str, str] = field(default_factory=dict)
     renamed: Mapping[str, str] = field(default_factory=dict)
     prepared: Callable[[Any], Any] = lambda model: model
-    roles: Callable[[Mapping[str, int | None], Mapping[str, Any]], dict[str, Any]] = lambda ids, generation: {}
+    spelled: Callable[[Tokenizer, Any], Tokenizer] = lambda tokenizer, config: tokenizer
+    roles: Callable[[Tokenizer, Mapping[str, Any]], dict[str, Any]] = lambda tokenizer, generation: {}

@@ -16,10 +16,12 @@ from plainformer.interop.differences import differing, odd_widths
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import search_from, search_to
 from plainformer.interop.settings import ACTIVATION_NAMES, Settings
+from plainformer.interop.start import FORMER, model_with_start, tokenizer_with_start
 from plainformer.models.config import Config, TransformerConfig
 from plainformer.models.reorder import with_sines_first
 from plainformer.models.skeleton import skeleton_of
 from plainformer.models.transformer import Transformer
+from plainformer.text import Tokenizer
 
 EPSILON = 1e-5  # of their norms: no setting says so
 
@@ -78,23 +80,29 @@ def differences(config: Config) -> list[str]:
 
 
 def prepared(model: Transformer) -> Transformer:
-    """The same function with its features in their order, and with a bias of every logit, if only zeros."""
+    """The same function with its features in their order, a bias of every logit, if only zeros, and a token to start
+    with."""
     model = with_sines_first(model)
-    if model.output_bias is not None:
-        return model
-    skeleton = skeleton_of(replace(model.config, output_bias=True))
-    zeros = jnp.zeros(skeleton.output_bias.shape)
-    whole = eqx.tree_at(lambda m: m.output_bias, model, zeros, is_leaf=lambda leaf: leaf is None)
-    return jax.tree.unflatten(jax.tree.structure(skeleton), jax.tree.leaves(whole))
+    if model.output_bias is None:
+        skeleton = skeleton_of(replace(model.config, output_bias=True))
+        zeros = jnp.zeros(skeleton.output_bias.shape)
+        whole = eqx.tree_at(lambda m: m.output_bias, model, zeros, is_leaf=lambda leaf: leaf is None)
+        model = jax.tree.unflatten(jax.tree.structure(skeleton), jax.tree.leaves(whole))
+    return model_with_start(model) if model.config.start == "zero" else model
 
 
-def roles(ids: Mapping[str, int | None], generation: Mapping[str, Any]) -> dict[str, Any]:
+def spelled(tokenizer: Tokenizer, config: TransformerConfig) -> Tokenizer:
+    """As `Family.spelled`."""
+    return tokenizer_with_start(tokenizer) if config.start == "zero" else tokenizer
+
+
+def roles(tokenizer: Tokenizer, generation: Mapping[str, Any]) -> dict[str, Any]:
     """As `Family.roles`: pad and the decoder's start are never generated, nor what stands for no text."""
-    never = sorted({ids[role] for role in ("pad", "bos", "unk") if ids[role] is not None})
+    never = {tokenizer.special_id(role) for role in ("pad", "bos", "unk")} | set(map(tokenizer.id, FORMER.values()))
     return {
-        "decoder_start_token_id": ids["bos"],
-        "forced_eos_token_id": ids["eos"] if generation.get("force_end") else None,
-        "bad_words_ids": [[id] for id in never],
+        "decoder_start_token_id": tokenizer.bos_id,
+        "forced_eos_token_id": tokenizer.eos_id if generation.get("force_end") else None,
+        "bad_words_ids": [[id] for id in sorted(id for id in never if id is not None)],
     }
 
 
@@ -192,6 +200,7 @@ MARIAN = Family(
     },
     ignored=("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight", "model.shared.weight"),
     prepared=prepared,
+    spelled=spelled,
     roles=roles,
     generation_from=search_from,
     generation_to=search_to,
