@@ -1,0 +1,133 @@
+"""`import` and `export`: a checkpoint in, a folder for others out, by the command line."""
+
+import shutil
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+def written(outcome) -> str:
+    """What a command wrote that ended well."""
+    assert outcome.code == 0, outcome
+    return outcome.out
+
+
+@pytest.fixture(scope="module")
+def checkpoint(cli, models, tmp_path_factory) -> Path:
+    """A GPT-2 folder."""
+    folder = tmp_path_factory.mktemp("exported") / "moon"
+    assert written(cli("export", models["bpe"], "--to", "huggingface", "-o", folder)) == f"{folder}: GPT2LMHeadModel\n"
+    return folder
+
+
+def test_a_checkpoint_serves_every_verb_as_it_is(cli, models, checkpoint) -> None:
+    assert "imported from: a gpt2 checkpoint" in written(cli("info", checkpoint))
+    # The settings of decoding came along, but for the seed, which their file has no place for.
+    arguments = ("the moon", "--seed", 5)
+    assert written(cli("generate", checkpoint, *arguments)) == written(cli("generate", models["bpe"], *arguments))
+    assert written(cli("score", checkpoint, "the moon")) == written(cli("score", models["bpe"], "the moon"))
+
+
+def test_an_imported_checkpoint_is_a_model_folder(cli, checkpoint, tmp_path) -> None:
+    said = written(cli("import", checkpoint, "-o", tmp_path / "model"))
+    assert said.startswith(f"{tmp_path / 'model'}: a language-model of ")
+    assert said.endswith(f" parameters, from {checkpoint}\n")
+    assert f"imported from: {checkpoint}" in (tmp_path / "model" / "README.md").read_text()
+    assert written(cli("generate", tmp_path / "model", "the moon")) == written(cli("generate", checkpoint, "the moon"))
+
+
+def test_a_run_is_exported_with_its_recipe(cli, models, tmp_path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(models["byte"], run / "average")
+    (run / "recipe.toml").write_text('task = "language"\nname = "bytes"\n')
+    assert cli("export", run, "--to", "huggingface", "-o", tmp_path / "out").code == 0
+    assert '```toml\ntask = "language"\nname = "bytes"\n```' in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_nothing_is_overwritten(cli, models, checkpoint, tmp_path) -> None:
+    (tmp_path / "mine").write_text("mine")
+    for verb in (("import", checkpoint), ("export", models["bpe"], "--to", "huggingface")):
+        assert "there is something here already; name a new folder" in cli(*verb, "-o", tmp_path).error(2)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("import", "/no/such/folder"),
+            "/no/such/folder: there is no such folder; name a folder, or a model",
+        ),
+        (("import", "{checkpoint}", "--revision", "main"), "--revision: a folder has no revisions; leave it out"),
+        (
+            ("export", "{translator}", "--to", "tensorflow"),
+            "--to: 'tensorflow' is no layout that is known; choose",
+        ),
+        (("export", "/no/such/folder", "--to", "huggingface"), "/no/such/folder: there is no such model folder"),
+    ],
+)
+def test_what_cannot_be_done_is_one_line(cli, models, checkpoint, tmp_path, arguments, said) -> None:
+    named = {"checkpoint": checkpoint, "translator": models["translator"]}
+    filled = [argument.format(**named) for argument in arguments]
+    assert said in cli(*filled, "-o", tmp_path / "out").error(2)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def hub(checkpoint, tmp_path, monkeypatch) -> list:
+    """A hub that has one model, `moons/moon`; what is asked of it is returned."""
+    asked = []
+
+    def snapshot_download(name, *, revision, allow_patterns):
+        asked.append((name, revision, allow_patterns))
+        if name != "moons/moon":
+            raise RuntimeError(f"404: {name} is not there\nand more about it")
+        found = tmp_path / "cache"
+        for path in checkpoint.iterdir():
+            if any(path.match(pattern) for pattern in allow_patterns):
+                found.mkdir(exist_ok=True)
+                shutil.copy(path, found)
+        return str(found)
+
+    module = ModuleType("huggingface_hub")
+    monkeypatch.setattr(module, "snapshot_download", snapshot_download, raising=False)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", module)
+    return asked
+
+
+def test_a_name_of_the_hub_is_fetched(cli, checkpoint, hub, tmp_path) -> None:
+    said = written(cli("import", "moons/moon", "--revision", "v2", "-o", tmp_path / "model"))
+    assert said.endswith(" parameters, from moons/moon@v2\n")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert card.startswith("# moon@v2\n")
+    assert "imported from: moons/moon@v2" in card
+    assert written(cli("generate", tmp_path / "model", "the moon")) == written(cli("generate", checkpoint, "the moon"))
+    # Weights in safetensors are there, so no pickle was asked for, and of what is not needed nothing was.
+    ((name, revision, patterns),) = hub
+    assert (name, revision) == ("moons/moon", "v2")
+    assert not (tmp_path / "cache" / "README.md").exists()
+    assert not any("bin" in pattern for pattern in patterns)
+
+
+def test_pickles_are_fetched_where_there_is_nothing_else(cli, checkpoint, hub, tmp_path) -> None:
+    weights, elsewhere = checkpoint / "model.safetensors", tmp_path / "aside"
+    weights.rename(elsewhere)
+    try:
+        said = cli("import", "moons/moon", "-o", tmp_path / "model").error(2)
+    finally:
+        elsewhere.rename(weights)
+    assert "there are no weights" in said
+    assert ["pytorch_model*.bin" in patterns for _, _, patterns in hub] == [False, True]
+
+
+def test_a_name_that_the_hub_does_not_have_is_one_line(cli, hub, tmp_path) -> None:
+    said = cli("import", "moons/sun", "-o", tmp_path / "model").error(1)
+    assert "moons/sun: cannot be fetched from the hub (404: moons/sun is not there); check the name" in said
+
+
+def test_a_hub_that_is_not_installed_says_how_it_is(cli, tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    said = cli("import", "moons/moon", "-o", tmp_path / "model").error(2)
+    assert "huggingface_hub is needed for this and is not installed; run: pip install 'plainformer[hub]'" in said

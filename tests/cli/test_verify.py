@@ -1,0 +1,56 @@
+"""`verify`: a model beside the Hugging Face library's own."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file, save_file
+
+pytest.importorskip("transformers")
+
+
+def written(outcome) -> str:
+    """What a command wrote that ended well."""
+    assert outcome.code == 0, outcome
+    return outcome.out
+
+
+@pytest.fixture(scope="module")
+def checkpoint(cli, models, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("exported") / "moon"
+    assert cli("export", models["bpe"], "--to", "huggingface", "-o", folder).code == 0
+    return folder
+
+
+def test_a_model_is_equal_to_what_was_exported_from_it(cli, models, checkpoint) -> None:
+    head, layer, _, logits = written(cli("verify", models["bpe"], "--against", checkpoint)).splitlines()
+    assert head.split() == ["against", "GPT2LMHeadModel", "largest", "difference"]
+    assert layer.startswith("layer 0 ")
+    assert 0.0 < float(layer.split()[-1]) < 1e-4
+    assert float(logits.split()[1]) < 1e-4
+    assert float(logits.split()[-1]) > 1.0
+
+
+@pytest.mark.parametrize(
+    ("weight", "place"), [("transformer.h.0.mlp.c_fc.bias", "0/output"), ("transformer.ln_f.bias", "logits")]
+)
+def test_the_first_layer_that_departs_is_named(cli, models, checkpoint, tmp_path, weight, place) -> None:
+    other = shutil.copytree(checkpoint, tmp_path / "other")
+    weights = load_file(other / "model.safetensors")
+    weights[weight] = weights[weight] + 0.1
+    save_file(weights, other / "model.safetensors", metadata={"format": "pt"})
+    outcome = cli("verify", models["bpe"], "--against", other)
+    assert outcome.code == 1
+    assert f"{models['bpe']}: the models differ by more than 0.0001, from {place} on" in outcome.err
+
+
+def test_a_folder_that_is_not_theirs_is_one_line(cli, models, tmp_path) -> None:
+    said = cli("verify", models["bpe"], "--against", tmp_path).error(2)
+    assert f"{tmp_path}: transformers cannot load this (" in said
+
+
+def test_without_the_library_it_says_how_to_get_it(cli, models, checkpoint, monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    said = cli("verify", models["bpe"], "--against", checkpoint).error(2)
+    assert "transformers is needed for this and is not installed; run: pip install 'plainformer[huggingface]'" in said
