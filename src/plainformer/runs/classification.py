@@ -12,6 +12,7 @@ from plainformer.data.labelled_report import CleanedLabelled, clean_labelled
 from plainformer.data.labels import check_counts, check_labels, check_readable, label_names
 from plainformer.decode.load import find_model, load_as
 from plainformer.decode.reader import Reader
+from plainformer.decode.texts import enclose
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder
 from plainformer.models.encoder import Classifier
@@ -41,9 +42,9 @@ class ClassificationTask:
                 check_labels(held_out, self.labels)
         self.start = find_model(Path(recipe.model.start)) if recipe.model.start else None
         self.reader = load_as(self.start, Reader, "model.start") if self.start else None
-        if self.reader and self.reader.model.config.context < data.max_tokens:
+        if self.reader and (room := self.reader.model.config.room) < data.max_tokens:
             raise InputError(
-                f"the model that it starts from reads {self.reader.model.config.context} tokens",
+                f"the model that it starts from reads {room} tokens",
                 where="data.max_tokens",
                 fix="lower it to that",
             )
@@ -70,7 +71,7 @@ class ClassificationTask:
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
         recipe, config = self.recipe, self._config(tokenizers)
         if self.test:  # now, and not at the end of the training
-            check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), config.context)
+            check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), config.room)
         train_set = self._clean("train", self.train, tokenizers, console)
         dev_set = self._clean("dev", self.dev, tokenizers, console)
         loader = self._loader(train_set, tokenizers, multiple=devices * recipe.train.accumulate)
@@ -118,11 +119,12 @@ class ClassificationTask:
 
     def _loader(self, part: CleanedLabelled, tokenizers: Tokenizers, *, multiple: int) -> LabelledLoader:
         data = self.recipe.data
+        tokenizer, enclosed = tokenizers.source, self._config(tokenizers).enclosed
         return LabelledLoader(
-            part.ids,
+            [enclose(tokenizer, ids) for ids in part.ids] if enclosed else part.ids,
             part.data.labels,
             self.labels,
-            pad=tokenizers.source.pad_id,
+            pad=tokenizer.pad_id,
             batch_tokens=data.batch_tokens,
             buckets=data.buckets,
             seed=self.recipe.train.seed,
