@@ -57,57 +57,62 @@ def fused_cross_entropy(
     *,
     smoothing: float = 0.0,
     vocab: int | None = None,
+    bias: Float[Array, " rows"] | None = None,
 ) -> LossSums:
-    """The fast twin: `cross_entropy(hidden @ weight, …)` without ever holding all logits.
+    """The fast twin: `cross_entropy(hidden @ weight + bias, …)` without ever holding all logits.
 
     Logits of a chunk of tokens are made, used and forgotten while they are in cache; the gradient is computed in the
     same visit, when the softmax is at hand, so that the backward pass only scales it. Gradients flow from `loss` alone.
     """
     vocab = vocab or weight.shape[1]
-    sums: tuple[Scalar, ...] = _fused(smoothing, vocab, hidden, weight, targets, valid)
+    sums: tuple[Scalar, ...] = _fused(smoothing, vocab, hidden, weight, bias, targets, valid)
     return LossSums(*sums)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _fused(smoothing, vocab, hidden, weight, targets, valid) -> Any:
+def _fused(smoothing, vocab, hidden, weight, bias, targets, valid) -> Any:
     sums, _ = jax.lax.scan(
-        lambda sums, chunk: (_add(sums, _chunk_terms(smoothing, vocab, weight, *chunk)[0]), None),
+        lambda sums, chunk: (_add(sums, _chunk_terms(smoothing, vocab, weight, bias, *chunk)[0]), None),
         _zeros(),
         _chunks(hidden, targets, valid),
     )
     return sums
 
 
-def _fused_forward(smoothing, vocab, hidden, weight, targets, valid):
+def _fused_forward(smoothing, vocab, hidden, weight, bias, targets, valid):
     def visit(carry, chunk):
-        sums, d_table = carry
-        terms, (logits, log_total) = _chunk_terms(smoothing, vocab, weight, *chunk)
+        sums, d_table, d_bias = carry
+        terms, (logits, log_total) = _chunk_terms(smoothing, vocab, weight, bias, *chunk)
         h, target, real = chunk
         at = jnp.arange(logits.shape[1])[None, :]
         probability = jnp.exp(logits - log_total[:, None])
         wanted = jnp.where(at == target[:, None], 1.0 - smoothing, 0.0) + jnp.where(at < vocab, smoothing / vocab, 0.0)
         d_logits = jnp.where(real[:, None], probability - wanted, 0.0).astype(h.dtype)
-        return (_add(sums, terms), d_table + multiply(d_logits.T, h)), d_logits @ table
+        d_bias = None if d_bias is None else d_bias + d_logits.astype(d_bias.dtype).sum(axis=0)
+        return (_add(sums, terms), d_table + multiply(d_logits.T, h), d_bias), d_logits @ table
 
     # One row per token, as in an embedding: the products then read and write it row by row.
     table = weight.T
-    carry = _zeros(), jnp.zeros(table.shape, at_least_float32(table))
-    (sums, d_table), d_hidden = jax.lax.scan(visit, carry, _chunks(hidden, targets, valid))
-    return sums, (d_hidden.reshape(-1, hidden.shape[1])[: len(hidden)], d_table.T.astype(weight.dtype))
+    no_bias = None if bias is None else jnp.zeros(bias.shape, at_least_float32(bias))
+    carry = _zeros(), jnp.zeros(table.shape, at_least_float32(table)), no_bias
+    (sums, d_table, d_bias), d_hidden = jax.lax.scan(visit, carry, _chunks(hidden, targets, valid))
+    d_bias = None if bias is None else d_bias.astype(bias.dtype)
+    return sums, (d_hidden.reshape(-1, hidden.shape[1])[: len(hidden)], d_table.T.astype(weight.dtype), d_bias)
 
 
 def _fused_backward(smoothing, vocab, saved, d_sums):
-    d_hidden, d_weight = saved
     d_loss = d_sums[0]
-    return d_hidden * d_loss.astype(d_hidden.dtype), d_weight * d_loss.astype(d_weight.dtype), None, None
+    return *(None if d is None else d * d_loss.astype(d.dtype) for d in saved), None, None
 
 
 _fused.defvjp(_fused_forward, _fused_backward)
 
 
-def _chunk_terms(smoothing, vocab, weight, hidden, targets, valid):
+def _chunk_terms(smoothing, vocab, weight, bias, hidden, targets, valid):
     """The four sums of one chunk, with its logits and their log-sum-exp."""
     logits = multiply(hidden, weight)
+    if bias is not None:
+        logits = logits + upcast(bias)[None, :]
     if vocab < weight.shape[1]:
         logits = jnp.where((jnp.arange(weight.shape[1]) < vocab)[None, :], logits, -jnp.inf)
     peak = logits.max(axis=-1)
@@ -117,6 +122,8 @@ def _chunk_terms(smoothing, vocab, weight, hidden, targets, valid):
     real = (jnp.arange(weight.shape[1]) < vocab).astype(weight.dtype)
     mean_column = multiply(weight, (real / vocab)[:, None]).astype(hidden.dtype)
     mean_logit = multiply(hidden, mean_column)[:, 0]
+    if bias is not None:
+        mean_logit = mean_logit + upcast(bias[:vocab]).mean()
     nll = log_total - target_logit
     loss = (1.0 - smoothing) * nll + smoothing * (log_total - mean_logit)
     terms = (loss, nll, (target_logit >= peak).astype(loss.dtype), jnp.ones_like(loss))
@@ -144,10 +151,18 @@ def _add(sums, terms):
     return tuple(a + b for a, b in zip(sums, terms, strict=True))
 
 
-def _over_tokens(hidden: Hidden, model: Any, wanted: Ids, valid: Valid, smoothing: float, vocab: int) -> LossSums:
+def _over_tokens(
+    hidden: Hidden,
+    model: Any,
+    wanted: Ids,
+    valid: Valid,
+    smoothing: float,
+    vocab: int,
+    bias: Float[Array, " rows"] | None = None,
+) -> LossSums:
     """The loss of all positions of a batch, as one axis of tokens."""
     tokens, targets, real = hidden.reshape(-1, hidden.shape[-1]), wanted.reshape(-1), valid.reshape(-1)
-    return fused_cross_entropy(tokens, model.output_weight, targets, real, smoothing=smoothing, vocab=vocab)
+    return fused_cross_entropy(tokens, model.output_weight, targets, real, smoothing=smoothing, vocab=vocab, bias=bias)
 
 
 class TranslationObjective(NamedTuple):
@@ -160,8 +175,8 @@ class TranslationObjective(NamedTuple):
         encoder_key, decoder_key = (None, None) if key is None else jax.random.split(key)
         memory = model.encode(batch.source, batch.source_valid, key=encoder_key)
         hidden = model.decode(batch.target_in, memory, batch.source_valid, key=decoder_key)
-        vocab = model.config.target_vocab
-        return _over_tokens(hidden, model, batch.target_out, batch.target_valid, self.smoothing, vocab)
+        answer = batch.target_out, batch.target_valid, self.smoothing, model.config.target_vocab
+        return _over_tokens(hidden, model, *answer, model.output_bias)
 
 
 class LanguageObjective(NamedTuple):
@@ -185,7 +200,8 @@ class MaskedObjective(NamedTuple):
         hidden = model.encoder.encode(batch.ids, batch.valid, key=key)
         # Logits are computed at the places alone, a seventh of them all.
         chosen = jnp.take_along_axis(hidden, batch.places[:, :, None], axis=1)
-        return _over_tokens(chosen, model, batch.targets, batch.counted, self.smoothing, model.config.vocab)
+        answer = batch.targets, batch.counted, self.smoothing, model.config.vocab
+        return _over_tokens(model.transformed(chosen), model, *answer, model.output_bias)
 
 
 class ClassificationObjective(NamedTuple):

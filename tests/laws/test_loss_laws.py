@@ -78,6 +78,28 @@ def test_the_best_token_is_correct_and_a_tie_counts() -> None:
     assert (float(sums.correct), float(sums.tokens)) == (2.0, 3.0)
 
 
+@pytest.mark.parametrize("rows", [VOCAB, VOCAB + 5], ids=["all real", "padding rows"])
+def test_a_bias_is_one_more_feature_that_is_always_one(rows: int) -> None:
+    """In the loss, and in every gradient; that of a padding row is zero."""
+    tokens = some_tokens(rows)
+    bias = jnp.asarray(np.random.default_rng(3).normal(size=rows), jnp.float32)
+    answer = {"targets": tokens["targets"], "valid": tokens["valid"], "smoothing": 0.3, "vocab": VOCAB}
+
+    def with_bias(hidden: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+        return fused_cross_entropy(hidden, weight, bias=bias, **answer).loss
+
+    def with_feature(hidden: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
+        wider = jnp.pad(hidden, ((0, 0), (0, 1)), constant_values=1.0), jnp.concatenate([weight, bias[None, :]])
+        return fused_cross_entropy(*wider, **answer).loss
+
+    both = [
+        jax.value_and_grad(way, argnums=(0, 1, 2))(tokens["hidden"], tokens["weight"], bias)
+        for way in (with_bias, with_feature)
+    ]
+    jax.tree.map(lambda ours, wanted: np.testing.assert_allclose(ours, wanted, **CLOSE), *both)
+    assert not np.asarray(both[0][1][2][VOCAB:]).any()
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_label_smoothing_at_zero_is_cross_entropy(way: str) -> None:
     """Optax's."""

@@ -40,6 +40,9 @@ VARIANTS = {
         PAPER, norm="rms", norm_position="pre", position="learned", activation="silu", heads=1, d_k=13, d_v=8,
         tie="source-target", decoder_layers=1, pad_vocab_to=1,
     ),
+    "marian: sines before cosines, silu, a bias of every logit, started from zero": replace(
+        PAPER, sinusoidal_order="half", activation="silu", output_bias=True, start="zero", decoder_layers=1,
+    ),
 }  # fmt: skip
 
 GPT = LanguageModelConfig(vocab=19, d_model=12, d_ff=23, heads=2, layers=2, context=14, pad_vocab_to=8)
@@ -83,5 +86,9 @@ ENCODER_VARIANTS = {
     "pre-norm, odd d_model, one key and value for all, sines before cosines": replace(
         SMALL, norm_position="pre", position="sinusoidal", sinusoidal_order="half", activation="gelu_tanh", d_model=11,
         heads=3, kv_heads=1, d_k=3, d_v=4, pad_vocab_to=8, bias_in="feed_forward",
+    ),
+    "bert's checkpoints: types, norm of the embeddings, transform, output bias, first token": replace(
+        BERT, token_types=3, embedding_norm=True, transform=True, output_bias=True, pooling="first",
+        enclosed=True,
     ),
 }  # fmt: skip

@@ -31,6 +31,8 @@ def drawn(model: Any, seed: int) -> Any:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, weight in model.named_parameters():
+            if not weight.requires_grad:  # sines and cosines
+                continue
             noise = torch.randn(weight.shape, generator=generator)
             is_scale = weight.ndim == 1 and name.endswith("weight")
             weight.copy_(1.0 + 0.3 * noise if is_scale else 0.25 * noise)

@@ -15,6 +15,9 @@ The definition, which `reference.py` spells out for one sentence:
 
 A beam of one is greedy search.
 
+That is the shrinking beam. In a full one (`GenerationSettings.beam`), which is how other libraries search, those that
+ended are put aside: K go on, the K best that ended are kept, and a setting says when these are enough.
+
 How it is computed: the rows of a beam are tokens side by side in one sequence, and share the state of the decoder.
 Every step takes one slot of the state, which is a place for each row; a mask lets a row see the places of its own
 ancestors, which its `lineage` names. So nothing is copied when a beam is reordered but the lineage, and what the source
@@ -31,57 +34,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.constraints import Rules, next_logprobs
-from plainformer.decode.contract import CachedDecoder, EncoderDecoder, Hypotheses
+from plainformer.decode.contract import EncoderDecoder, Hypotheses
+from plainformer.decode.extension import extended
 from plainformer.decode.program import compiled
+from plainformer.decode.search import Query, Search
 from plainformer.decode.settings import GenerationSettings
 from plainformer.nn.cache import Placement
-from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
+from plainformer.shapes import Array, Bool, Ids, Int, Valid
 
 SLOTS = 16  # at first; then twice as many, and so on
-
-
-class Query(eqx.Module):
-    """What is searched with.
-
-    read: tokens that its state holds before the search begins, in the first of the `before` places that are kept for
-        such; all rows see them.
-    weights: one over the length penalty, for every length up to the longest bound.
-    allowed: True on the ids that may be generated, None for all.
-    """
-
-    model: CachedDecoder
-    read: Int[Array, ""]
-    weights: Float[Array, " lengths"]
-    allowed: Bool[Array, " tokens"] | None
-    rules: Rules = eqx.field(static=True)
-    n_best: int = eqx.field(static=True)
-    before: int = eqx.field(static=True, default=0)
-
-
-class Search(eqx.Module):
-    """The state of the loop. A row of a beam with log-probability -inf holds no hypothesis.
-
-    decoder: the model's state; every leaf has the batch as its first axis.
-    bounds: the most tokens of each sentence; 0 where there is none.
-    step: how many tokens a sentence's live hypotheses have.
-    last: the token that each row consumes next.
-    lineage: the row in which a hypothesis, or its ancestor, stood in a slot; -1 in those of other sentences.
-    finished: those that left the beam, `count` of them.
-    """
-
-    decoder: Any
-    bounds: Int[Array, " batch"]
-    step: Int[Array, " batch"]
-    last: Int[Array, "batch beam"]
-    lineage: Int[Array, "batch beam slots"]
-    tokens: Int[Array, "batch beam slots"]
-    logprobs: Float[Array, "batch beam"]
-    finished: Hypotheses
-    count: Int[Array, " batch"]
-
-    @property
-    def live(self) -> Bool[Array, " batch"]:
-        return jnp.any(self.logprobs > -jnp.inf, axis=1)
 
 
 def beam_search(
@@ -123,7 +84,7 @@ def make_query(
 ) -> Query:
     """What searches targets of up to `length` tokens; `allowed` as for `beam_search`."""
     weights = jnp.asarray(settings.length_weights(length))
-    return Query(model, jnp.int32(0), weights, allowed, rules, settings.n_best)
+    return Query(model, jnp.int32(0), weights, allowed, rules, settings.n_best, settings.beam, settings.stop)
 
 
 def fresh(
@@ -229,22 +190,9 @@ def _advance(query: Query, search: Search) -> Search:
     at = Placement(query.before + slot * beam, query.read + search.step[:, None], _visible(query, lineage))
     logits, decoder = query.model.extend(search.last, search.decoder, at)
     history, step = search.tokens.reshape(-1, slots), jnp.repeat(search.step, beam)
-    logprobs = next_logprobs(logits.reshape(batch * beam, -1), history, step, query.rules, query.allowed)
-    totals, parents, ids = _best_extensions(search, logprobs)
-    here = (jnp.arange(slots)[None, :] == search.step[:, None])[:, None, :]
-    tokens = jnp.where(here, ids[:, :, None], _of_parents(search.tokens, parents))
-    after = Search(
-        decoder=decoder,
-        bounds=search.bounds,
-        step=search.step + 1,
-        last=ids,
-        lineage=_of_parents(lineage, parents),
-        tokens=tokens,
-        logprobs=totals,
-        finished=search.finished,
-        count=search.count,
-    )
-    return _stop_where_decided(_finish(after, query.weights, query.rules.eos), query.weights, query.n_best)
+    bound = jnp.repeat(search.bounds, beam)
+    logprobs = next_logprobs(logits.reshape(batch * beam, -1), history, step, query.rules, query.allowed, bound)
+    return extended(query, eqx.tree_at(lambda s: (s.decoder, s.lineage), search, (decoder, lineage)), logprobs)
 
 
 def _taken(search: Search) -> Bool[Array, " slots"]:
@@ -258,83 +206,3 @@ def _visible(query: Query, lineage: Int[Array, "batch beam slots"]) -> Bool[Arra
     ancestors = lineage[:, :, :, None] == jnp.arange(beam)[None, None, None, :]
     read = jnp.broadcast_to(jnp.arange(query.before) < query.read, (batch, beam, query.before))
     return jnp.concatenate([read, ancestors.reshape(batch, beam, slots * beam)], axis=2)[:, None]
-
-
-def _of_parents(values: Int[Array, "batch beam slots"], parents: Int[Array, "batch beam"]) -> Array:
-    return jnp.take_along_axis(values, parents[:, :, None], axis=1)
-
-
-def _best_extensions(
-    search: Search, logprobs: Float[Array, "rows vocab"]
-) -> tuple[Float[Array, "batch beam"], Int[Array, "batch beam"], Int[Array, "batch beam"]]:
-    """The best extensions, best first: their log-probabilities (-inf past the beam's width), parent rows and tokens."""
-    batch, beam = search.logprobs.shape
-    vocab = logprobs.shape[-1]
-    totals = search.logprobs[:, :, None] + logprobs.reshape(batch, beam, vocab)
-    best, index = top_k(totals.reshape(batch, beam * vocab), beam)
-    width = beam - search.count
-    kept = jnp.arange(beam)[None, :] < width[:, None]
-    return jnp.where(kept, best, -jnp.inf), index // vocab, index % vocab
-
-
-def _finish(search: Search, weights: Float[Array, " lengths"], eos: int) -> Search:
-    """Move hypotheses that ended, or that reached their sentence's bound, from the beam to the finished ones."""
-    batch, beam = search.logprobs.shape
-    ended = search.last == eos
-    leaves = (search.logprobs > -jnp.inf) & (ended | (search.step >= search.bounds)[:, None])
-    # The places after those taken, in the order of the beam; a row that stays gets a place that does not exist.
-    places = search.count[:, None] + jnp.cumsum(leaves, axis=1, dtype=jnp.int32) - 1
-    places = jnp.where(leaves, places, beam)
-    at = (jnp.broadcast_to(jnp.arange(batch)[:, None], places.shape), places)
-    scores = search.logprobs * weights[search.step][:, None]
-    lengths = jnp.broadcast_to(search.step[:, None], places.shape)
-    arrivals = Hypotheses(search.tokens, lengths, search.logprobs, scores, ended)
-    finished = jax.tree.map(lambda old, new: old.at[at].set(new, mode="drop"), search.finished, arrivals)
-    return eqx.tree_at(
-        lambda s: (s.logprobs, s.finished, s.count),
-        search,
-        (
-            jnp.where(leaves, -jnp.inf, search.logprobs),
-            finished,
-            search.count + leaves.sum(axis=1, dtype=jnp.int32),
-        ),
-    )
-
-
-def _stop_where_decided(search: Search, weights: Float[Array, " lengths"], n_best: int) -> Search:
-    """Empty the beam of every sentence whose live hypotheses cannot displace one of its `n_best` finished ones.
-
-    The whole beam or nothing: without a hopeless row the others' extensions would meet less competition.
-    """
-    needed = jax.lax.top_k(search.finished.scores, n_best)[0][:, -1]
-    reachable = search.logprobs * weights[search.bounds][:, None]
-    # A tie does not displace: the earlier of two equal scores comes first.
-    can_win = jnp.any(reachable > needed[:, None], axis=1, keepdims=True)
-    return eqx.tree_at(
-        lambda s: s.logprobs, search, jnp.where(jnp.broadcast_to(can_win, reachable.shape), search.logprobs, -jnp.inf)
-    )
-
-
-def top_k(
-    values: Float[Array, "batch many"], k: int, *, chunk: int = 64
-) -> tuple[Float[Array, "batch k"], Int[Array, "batch k"]]:
-    """`jax.lax.top_k`, lower indices first among equals, but quicker for many values on a CPU.
-
-    The k best values lie in the k chunks with the best maxima (the lower chunk first among equals), so that only k
-    chunks are ranked: 2.5 ms against 6 for (32, 5 · 10048) with the log-softmax before it (2 Zen 5 cores, JAX 0.10.2).
-    """
-    batch, many = values.shape
-    if many <= k * chunk:
-        return _top_k(values, k)
-    filled = jnp.pad(values, ((0, 0), (0, -many % chunk)), constant_values=-jnp.inf)
-    chunks = filled.reshape(batch, -1, chunk)
-    _, best = _top_k(chunks.max(axis=2), k)
-    best = jnp.sort(best, axis=1)  # so that the lower index is the lower one of the chunks side by side, too
-    few = jnp.take_along_axis(chunks, best[:, :, None], axis=1).reshape(batch, k * chunk)
-    top, index = _top_k(few, k)
-    return top, jnp.take_along_axis(best, index // chunk, axis=1) * chunk + index % chunk
-
-
-def _top_k(values: Float[Array, "batch many"], k: int) -> tuple[Float[Array, "batch k"], Int[Array, "batch k"]]:
-    top, index = jax.lax.top_k(values, k)
-    return top, index.astype(jnp.int32)

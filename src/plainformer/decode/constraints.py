@@ -1,8 +1,9 @@
 """What may come next: rules that change or forbid tokens before the search chooses among them.
 
 A ban takes a token's candidate away and leaves the others' log-probabilities alone, so a hypothesis found under bans
-still has the score that the model gives it. Only the repetition penalty, defined on logits, changes scores.
-The end of sentence is never banned: every hypothesis has a continuation.
+still has the score that the model gives it. Scores are changed by the repetition penalty, defined on logits, and where
+the settings say so: by renormalising, and by tokens that are forced, which cost nothing.
+The end of sentence is banned only where something else may come: every hypothesis has a continuation.
 """
 
 from collections.abc import Sequence
@@ -24,10 +25,15 @@ class Rules:
     pad: int
     no_repeat_ngram: int = 0
     repetition_penalty: float = 1.0
+    min_tokens: int = 0
+    first_token: int | None = None
+    force_end: bool = False
+    renormalise: bool = False
 
     @classmethod
     def of(cls, settings: GenerationSettings, *, bos: int, eos: int, pad: int) -> "Rules":
-        return cls(bos, eos, pad, settings.no_repeat_ngram, settings.repetition_penalty)
+        names = ("no_repeat_ngram", "repetition_penalty", "min_tokens", "first_token", "force_end", "renormalise")
+        return cls(bos, eos, pad, **{name: getattr(settings, name) for name in names})
 
 
 def vocabulary_mask(
@@ -85,8 +91,12 @@ def next_logprobs(
     step: Int[Array, " rows"],
     rules: Rules,
     allowed: Bool[Array, " tokens"] | None = None,
+    bound: Int[Array, " rows"] | None = None,
 ) -> Float[Array, "rows vocab"]:
-    """Log-probabilities (nats) of the next token, -inf where it may not come, given the first `step` of `history`."""
+    """Log-probabilities (nats) of the next token, -inf where it may not come, given the first `step` of `history`.
+
+    `bound` is the most tokens of each row, which rules about the end look at; None is no bound.
+    """
     vocab = logits.shape[-1]
     if rules.repetition_penalty != 1.0:
         logits = penalise_repetition(logits, generated_tokens(history, step, vocab), rules.repetition_penalty)
@@ -94,7 +104,31 @@ def next_logprobs(
     possible = jnp.broadcast_to(mask, logits.shape)
     if rules.no_repeat_ngram:
         possible &= ~repeated_ngrams(history, step, rules.no_repeat_ngram, vocab)
-    return jnp.where(possible, jax.nn.log_softmax(logits.astype(jnp.float32)), -jnp.inf)
+    if rules.min_tokens:
+        possible &= ~_too_early(possible, step, rules)
+    logits = logits.astype(jnp.float32)
+    logprobs = jax.nn.log_softmax(jnp.where(possible, logits, -jnp.inf) if rules.renormalise else logits)
+    logprobs = jnp.where(possible, logprobs, -jnp.inf)
+    if rules.first_token is not None:
+        logprobs = _forced(logprobs, step == 0, rules.first_token)
+    if rules.force_end and bound is not None:
+        logprobs = _forced(logprobs, step + 1 >= bound, rules.eos)
+    return logprobs
+
+
+def _too_early(
+    possible: Bool[Array, "rows vocab"], step: Int[Array, " rows"], rules: Rules
+) -> Bool[Array, "rows vocab"]:
+    """True on an end of sentence that would come before `min_tokens`, where another token is possible."""
+    end = jnp.arange(possible.shape[1]) == rules.eos
+    others = jnp.any(possible & ~end[None, :], axis=1)
+    return end[None, :] & (others & (step + 1 < rules.min_tokens))[:, None]
+
+
+def _forced(logprobs: Float[Array, "rows vocab"], rows: Bool[Array, " rows"], token: int) -> Float[Array, "rows vocab"]:
+    """The only thing that may come in some `rows`, with log-probability 0."""
+    only = jnp.where(jnp.arange(logprobs.shape[1]) == token, 0.0, -jnp.inf)
+    return jnp.where(rows[:, None], only[None, :], logprobs)
 
 
 def _mark(

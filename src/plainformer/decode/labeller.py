@@ -75,8 +75,9 @@ class Labeller:
         self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
     ) -> NDArray[np.float32]:
         """Log-probabilities (texts, labels), in nats: what `classify` goes by. Takes and raises what it does."""
-        model, context = self.model, self.model.config.context
-        rows = encode_texts(self.tokenizer, texts, where=where, context=context, allow_unknown=allow_unknown)
+        model, config = self.model, self.model.config
+        how = {"context": config.room, "allow_unknown": allow_unknown, "enclosed": config.enclosed}
+        rows = encode_texts(self.tokenizer, texts, where=where, **how)
         return by_length(lambda ids, valid: _logprobs(model, ids, valid), rows, model.config, len(self.labels))
 
     def embed(

@@ -7,10 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.batch import check_vocabulary
-from plainformer.decode.beam import SLOTS, Query, Search, first, ranked, run
+from plainformer.decode.beam import SLOTS, first, ranked, run
 from plainformer.decode.constraints import Rules
 from plainformer.decode.continuation import read, round_up
 from plainformer.decode.contract import Hypothesis
+from plainformer.decode.search import Query, Search
 from plainformer.decode.settings import GenerationSettings
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
@@ -63,7 +64,8 @@ def best_continuations(
         min(SLOTS, max_tokens),
     )
     weights = jnp.asarray(settings.length_weights(max_tokens))
-    query = Query(model, jnp.int32(known.shape[1]), weights, jnp.asarray(allowed), rules, settings.n_best, before=room)
+    how = rules, settings.n_best, settings.beam, settings.stop
+    query = Query(model, jnp.int32(known.shape[1]), weights, jnp.asarray(allowed), *how, before=room)
     found = ranked(run(query, search), settings.n_best)
     (hypotheses,) = found.unbatch()
     if not hypotheses:

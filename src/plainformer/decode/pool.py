@@ -10,10 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.batch import pad_rows
-from plainformer.decode.beam import SLOTS, Query, Search, begin, fresh, ranked, run
+from plainformer.decode.beam import SLOTS, begin, fresh, ranked, run
 from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
 from plainformer.decode.program import compiled
+from plainformer.decode.search import Query, Search
 from plainformer.shapes import Array, Ids, Int, Valid
 
 SHARE = 4  # of a pool, which is filled again as soon as so much of it is free

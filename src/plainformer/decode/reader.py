@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows
-from plainformer.decode.texts import check_known, check_length, check_list, places_of
+from plainformer.decode.texts import check_known, check_length, check_list, enclose, places_of
 from plainformer.decode.vectors import BATCH_TOKENS, check_finite, embed_texts
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
@@ -115,8 +115,9 @@ class Reader:
             part_ids = self.tokenizer.encode_inside(part) if number else self.tokenizer.encode(part)
             check_known(self.tokenizer, part, part_ids, where)
             ids += [self._mask_id, *part_ids] if number else part_ids
-        check_length(ids, self.model.config.context, where)
-        return ids
+        config = self.model.config
+        check_length(ids, config.room, where)
+        return enclose(self.tokenizer, ids) if config.enclosed else ids
 
     def _guesses(self, probabilities: NDArray[np.float32], top: int) -> list[Guess]:
         best = np.argsort(-probabilities, kind="stable")[: min(top, int(self._sayable.sum()))]

@@ -113,32 +113,71 @@ def beam_search(
 ) -> list[Hypothesis]:
     """The `n_best` hypotheses of one sentence of at most `bound` tokens, best first.
 
-    `on_cut` is told, wherever an extension falls outside the beam, by how much the last that stays is better.
+    A shrinking beam searches to the end here; when a full one stops is part of what it finds. `on_cut` is told,
+    wherever an extension falls outside the beam, by how much the last that stays is better.
     """
     live: list[tuple[list[int], np.float32]] = [([], np.float32(0.0))]
     finished: list[Hypothesis] = []
     for step in range(1, bound + 1):
         extensions = []
         for row, (ids, total) in enumerate(live):
-            logprobs = log_softmax(penalised(next_logits(ids), ids, settings.repetition_penalty))
-            for token, logprob in enumerate(logprobs):
-                if may_follow(ids, token, settings.no_repeat_ngram, bos=bos, eos=eos, pad=pad, allowed=allowed):
-                    extensions.append((total + logprob, row, token))
+            logits, no_repeat = next_logits(ids), settings.no_repeat_ngram
+            banned = [
+                not may_follow(ids, token, no_repeat, bos=bos, eos=eos, pad=pad, allowed=allowed)
+                for token in range(len(logits))
+            ]
+            logprobs = next_logprobs(logits, ids, settings, banned, eos=eos, last=step == bound)
+            extensions += [(total + logprob, row, token) for token, logprob in enumerate(logprobs)]
         possible = [extension for extension in extensions if extension[0] > -np.inf]
         possible.sort(key=lambda extension: (-extension[0], extension[1], extension[2]))
-        width = settings.beam_size - len(finished)
+        beam = settings.beam_size
+        full = settings.beam == "full" and beam > 1
+        width = 2 * beam if full else beam - len(finished)
         if len(possible) > width:
             on_cut(float(possible[width - 1][0] - possible[width][0]))
         survivors = []
-        for total, row, token in possible[:width]:
+        for place, (total, row, token) in enumerate(possible[:width]):
             ids = [*live[row][0], token]
-            if token == eos or step == bound:
-                finished.append(hypothesis(ids, total, settings, eos))
-            else:
+            if token != eos and step < bound:
                 survivors.append((ids, total))
-        live = survivors
-    finished.sort(key=lambda candidate: -candidate.score)  # stable: among equals the earlier comes first
+            elif place < beam:
+                finished.append(hypothesis(ids, total, settings, eos))
+        finished.sort(key=lambda candidate: -candidate.score)  # stable: among equals the earlier comes first
+        live = survivors[:beam]
+        if full:
+            finished = finished[:beam]
+            if live and is_over(finished, float(live[0][1]), step, bound, settings):
+                break
     return finished[: settings.n_best]
+
+
+def is_over(finished: list[Hypothesis], best: float, step: int, bound: int, settings: GenerationSettings) -> bool:
+    """Whether a full beam stops, where the `best` that lives has this log-probability."""
+    if len(finished) < settings.beam_size or settings.stop == "enough":
+        return len(finished) == settings.beam_size
+    weights = settings.length_weights(bound)
+    return bool(best * weights[bound if settings.stop == "decided" else step] <= finished[-1].score)
+
+
+def next_logprobs(
+    logits: np.ndarray,
+    ids: list[int],
+    settings: GenerationSettings,
+    banned: list[bool],
+    *,
+    eos: int,
+    last: bool,
+) -> np.ndarray:
+    """Log-probabilities (vocab,) of the next token after `ids`, -inf where it may not come."""
+    forced = eos if last and settings.force_end else settings.first_token if not ids else None
+    if forced is not None:
+        return np.where(np.arange(len(logits)) == forced, np.float32(0.0), -np.float32(np.inf))
+    logits = penalised(logits, ids, settings.repetition_penalty)
+    possible = ~np.array(banned) & (logits > -np.inf)
+    if len(ids) + 1 < settings.min_tokens and possible.sum() > 1:
+        possible[eos] = False
+    shown = np.where(possible, logits, -np.inf) if settings.renormalise else logits
+    return np.where(possible, log_softmax(shown), -np.inf).astype(np.float32)
 
 
 def hypothesis(ids: list[int], total: np.float32, settings: GenerationSettings, eos: int) -> Hypothesis:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeVar, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -10,6 +10,8 @@ from plainformer.errors import InputError
 from plainformer.fields import is_of_type
 
 LengthPenalty = Literal["gnmt", "average", "none"]
+Beam = Literal["shrinking", "full"]
+Stop = Literal["decided", "estimate", "enough"]
 
 PENALTIES: dict[LengthPenalty, Callable[[np.ndarray, float], np.ndarray]] = {
     "gnmt": lambda length, alpha: ((5.0 + length) / 6.0) ** alpha,  # Wu et al. 2016, equation 14
@@ -34,6 +36,16 @@ class GenerationSettings:
         n_best: hypotheses returned a sentence, at most beam_size.
         no_repeat_ngram: no n-gram of this size occurs twice in an output; 0 allows repeats.
         repetition_penalty: divides (or multiplies, where negative) the logits of tokens already generated; 1 is none.
+        beam: what becomes of a hypothesis that has ended. In a `shrinking` beam it keeps its place, and fewer go on; in
+            a `full` one it is put aside, the best beam_size of its kind are kept, and as many go on as before. The
+            second is how the Hugging Face library and CTranslate2 search. A beam of one is greedy in either.
+        stop: when the search of a sentence ends, in a full beam that has beam_size ended hypotheses: `decided`, when no
+            live one can become better than one of these; `estimate`, when none would be better if it ended here, with
+            this length, which can miss a better one; `enough`, at once.
+        min_tokens: the end of sentence does not come before so many tokens, itself among them, where anything else may.
+        first_token: an id that every output begins with, at no cost; None is none.
+        force_end: at the bound of a sentence its end comes, at no cost, so that none is cut.
+        renormalise: log-probabilities are those among the tokens that may come, not among all.
 
     Raises:
         InputError: a value is out of its range.
@@ -47,6 +59,12 @@ class GenerationSettings:
     n_best: int = 1
     no_repeat_ngram: int = 0
     repetition_penalty: float = 1.0
+    beam: Beam = "shrinking"
+    stop: Stop = "decided"
+    min_tokens: int = 0
+    first_token: int | None = None
+    force_end: bool = False
+    renormalise: bool = False
 
     def __post_init__(self) -> None:
         _check_types(self)
@@ -60,6 +78,13 @@ class GenerationSettings:
                 "max_margin": (0 <= self.max_margin <= MOST_MARGIN, f"give 0 to {MOST_MARGIN}"),
                 "n_best": (1 <= self.n_best <= self.beam_size, "give 1 to beam_size"),
                 "no_repeat_ngram": (self.no_repeat_ngram >= 0, "give 0 (repeats allowed) or a size"),
+                "beam": (self.beam in get_args(Beam), f"choose one of {', '.join(get_args(Beam))}"),
+                "stop": (
+                    self.stop in get_args(Stop) and (self.beam == "full" or self.stop == "decided"),
+                    f"choose one of {', '.join(get_args(Stop))}; a shrinking beam ends when it is decided",
+                ),
+                "min_tokens": (self.min_tokens >= 0, "give 0 (none) or a number"),
+                "first_token": (self.first_token is None or self.first_token >= 0, "give an id, or none"),
                 "repetition_penalty": (
                     0.0 < self.repetition_penalty < float("inf"),
                     "give a number above 0; 1 is none",
@@ -133,7 +158,7 @@ class SamplingSettings:
 
 def _check_types(settings: Any) -> None:
     for name, wanted in get_type_hints(type(settings)).items():
-        if wanted in (int, float) and not is_of_type(getattr(settings, name), wanted):
+        if wanted in (int, float, bool) and not is_of_type(getattr(settings, name), wanted):
             what = f"{name} is {getattr(settings, name)!r} and must be of type {wanted.__name__}"
             raise InputError(what, where=f"generation.{name}")
 

@@ -14,6 +14,7 @@ def encode_texts(
     where: Sequence[str] | None = None,
     context: int | None = None,
     allow_unknown: bool = False,
+    enclosed: bool = False,
     fix: str = "give some text",
 ) -> list[list[int]]:
     """The ids of each text.
@@ -21,8 +22,9 @@ def encode_texts(
     Args:
         what: what a text is called in a message.
         where: the place of each text, by number if not given.
-        context: the most tokens that the model reads.
+        context: the most tokens of a text that the model reads.
         allow_unknown: take what the vocabulary does not have for the unknown token.
+        enclosed: put each text between bos and eos, as the model reads it.
         fix: what to do about an empty text.
 
     Raises:
@@ -38,7 +40,12 @@ def encode_texts(
             check_known(tokenizer, text, ids, place)
         if context is not None:
             check_length(ids, context, place)
-    return rows
+    return [enclose(tokenizer, ids) for ids in rows] if enclosed else rows
+
+
+def enclose(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """A text between bos and eos: how an encoder reads it whose configuration says so (`enclosed`)."""
+    return [tokenizer.bos_id, *ids, tokenizer.eos_id]
 
 
 def places_of(texts: Sequence[str], where: Sequence[str] | None, what: str = "text") -> Sequence[str]:

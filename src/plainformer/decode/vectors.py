@@ -10,7 +10,8 @@ from plainformer.decode.batch import group_by_length, pad_rows
 from plainformer.decode.texts import encode_texts
 from plainformer.errors import WorkError
 from plainformer.models.config import EncoderConfig
-from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder, mean_pool
+from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
+from plainformer.nn.pooling import mean_pool
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.text import Tokenizer
 
@@ -27,7 +28,9 @@ def embed_texts(
 ) -> NDArray[np.float32]:
     """The vector of each text, (texts, d_model). Takes and raises what `Reader.embed` and `Labeller.embed` do."""
     config, encoder = model.config, model.encoder
-    rows = encode_texts(tokenizer, texts, where=where, context=config.context, allow_unknown=allow_unknown)
+    rows = encode_texts(
+        tokenizer, texts, where=where, context=config.room, allow_unknown=allow_unknown, enclosed=config.enclosed
+    )
     return by_length(lambda ids, valid: _vectors(encoder, ids, valid), rows, config, config.d_model)
 
 

@@ -90,7 +90,7 @@ def evaluate_labelled(
     began = time.monotonic()
     check_labels(held_out, labeller.labels)
     rows = labeller.tokenizer.encode_batch(held_out.texts)
-    check_readable(held_out, rows, labeller.model.config.context)
+    check_readable(held_out, rows, labeller.model.config.room)
     lines = [index for index, label in enumerate(held_out.labels) if label]
     if not lines:
         raise InputError("there are only blank lines", where=data, fix="give at least one text and its label")

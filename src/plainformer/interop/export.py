@@ -60,20 +60,25 @@ def export_model(content: Export, folder: Path) -> str:
         InputError: no family of theirs is equal to the model, or the folder holds something already.
         WorkError: the disk refused.
     """
-    config = content.model.config
-    family = family_for(config)
+    family = family_for(content.model.config)
+    model = family.prepared(content.model)
+    config = model.config
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("there is something here already", where=str(folder), fix="name a new folder, or empty it")
-    ids = _special_ids(content.target_tokenizer)
+    tokenizer = family.spelled(_only_tokenizer(content), content.model.config)
+    # Without a null, a role without a token would have the id of their default.
+    ids = {f"{role}_token_id": tokenizer.special_id(role) for role in ("pad", "bos", "eos")}
+    roles = family.roles(tokenizer, content.generation)
     architecture = family.architecture(config)
     settings = {"architectures": [architecture], "model_type": family.model_type, "dtype": "float32"}
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        _write_tokenizers(content, folder)
+        tokenizer.save(folder / "tokenizer.json")
         # The family's own word counts: a decoder's start token may be another role's.
-        _write_json(folder / "config.json", settings | ids | family.config_to(config))
-        _write_json(folder / "generation_config.json", ids | family.generation_to(content.generation))
-        weights = _weights(family, content.model)
+        of_model = {name: value for name, value in roles.items() if name.endswith("_token_id")}
+        _write_json(folder / "config.json", settings | ids | of_model | family.config_to(config))
+        _write_json(folder / "generation_config.json", ids | roles | family.generation_to(content.generation))
+        weights = _weights(family, model)
         parameters = sum(array.size for array in weights.values())
         card = card_of(config, architecture, parameters, content.about, content.recipe)
         atomic.write_text(folder / "README.md", card)
@@ -90,16 +95,12 @@ def _weights(family: Family, model: Model) -> dict[str, np.ndarray]:
     return {pair.theirs: pair.write(ours) for pair in pairs_of(family, model.config)}
 
 
-def _write_tokenizers(content: Export, folder: Path) -> None:
+def _only_tokenizer(content: Export) -> Tokenizer:
+    """The tokenizer of both sides. Raises InputError where they are two."""
     if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
         what = "source and target have a vocabulary each, and a folder of theirs has one tokenizer.json"
         raise InputError(what, fix="train with a joint vocabulary")
-    content.source_tokenizer.save(folder / "tokenizer.json")
-
-
-def _special_ids(tokenizer: Tokenizer) -> dict[str, int | None]:
-    """The ids that their settings name; without a null, a role without a token would have the id of their default."""
-    return {f"{role}_token_id": tokenizer.special_id(role) for role in ("pad", "bos", "eos")}
+    return content.source_tokenizer
 
 
 def _is_of_another_kind(differences: list[str]) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from plainformer.models.config import Config
+from plainformer.text import Tokenizer
 
 Layout = Literal["same", "transposed", "one row"]
 """How their array lies beside ours: as it is; with its two axes exchanged; as a matrix of one row, ours a vector."""
@@ -25,12 +26,14 @@ class Row:
         layout: how theirs lies.
         vocab: the setting of our configuration that says how many tokens its first axis (theirs) counts; the padding
             that our table may have is cut off on the way out, and filled with zeros on the way in.
+        when: which configurations the row is for; None is all.
     """
 
     theirs: str
     ours: tuple[str, ...]
     layout: Layout = "same"
     vocab: str | None = None
+    when: Callable[[Any], bool] | None = None
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,19 @@ class Family:
         table: the weights.
         prefix: of the base model in their names; a checkpoint without it is read, too.
         copies: names of theirs that repeat another weight of theirs, where our model has no weight of its own for
-            them; a file may have them or not, and where it has them they must be equal.
+            them; a file may have them or not, and where it has them they must be equal. What is repeated may itself be
+            a copy.
         layers: a layer of theirs -> the name of its output in a trace of ours (`nn.trace`), `{layer}` in both: what
             `verify` compares on the way.
         ignored: patterns (`fnmatch`) of names, prefix included, that are no part of the model: buffers of old versions.
+        left_out: patterns of names that are a part of theirs, and have none of ours to go to -> what they are: an
+            import says so.
+        renamed: ends of names in old files -> what they are called now.
+        prepared: a model of ours, of which there are no differences, to the same function with its numbers as theirs
+            has them.
+        spelled: the tokenizer that goes with a prepared model, from ours and the configuration before.
+        roles: what else their settings say about special tokens, from that tokenizer and the keyword arguments of our
+            settings. Names in `_token_id` go into both files, others into `generation_config.json`.
         generation_from: their `generation_config.json` to the keyword arguments of our settings.
         generation_to: our settings' keyword arguments to those of their `generation_config.json`.
     """
@@ -69,3 +81,8 @@ class Family:
     copies: Mapping[str, str] = field(default_factory=dict)
     layers: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    prepared: Callable[[Any], Any] = lambda model: model
+    spelled: Callable[[Tokenizer, Any], Tokenizer] = lambda tokenizer, config: tokenizer
+    roles: Callable[[Tokenizer, Mapping[str, Any]], dict[str, Any]] = lambda tokenizer, generation: {}

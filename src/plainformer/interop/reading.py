@@ -54,6 +54,8 @@ def _check_copies(family: Family, pairs: list[Pair], weights: Weights, names: Ma
     """Raises InputError where a weight is there twice, tied according to the settings, and not the same."""
     own = {pair.theirs for pair in pairs}
     for copy, original in family.copies.items():
+        while original in family.copies and original not in own:
+            original = family.copies[original]
         if copy in own or copy not in names or original not in names:
             continue
         if not np.array_equal(weights.read(names[copy]), weights.read(names[original])):

@@ -1,6 +1,6 @@
 """A family's table of weights, laid over one model: which of theirs is which of ours, read in both directions."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -58,6 +58,8 @@ def pairs_of(family: Family, config: AnyConfig) -> list[Pair]:
     shapes = named_shapes(skeleton_of(config))
     found: list[Pair] = []
     for row in family.table:
+        if row.when is not None and not row.when(config):
+            continue
         layers = range(len(shapes)) if "{layer}" in row.theirs else range(1)
         for layer in layers:
             ours = [name.replace("{layer}", str(layer)) for name in row.ours]
@@ -102,6 +104,8 @@ def located(family: Family, pairs: Sequence[Pair], found: Mapping[str, Shape], w
 def _canonical(family: Family, name: str, pairs: Sequence[Pair]) -> str:
     """The name as the table has it: with the base model's prefix, which some checkpoints leave out."""
     known = {pair.theirs for pair in pairs} | set(family.copies)
+    for old, new in family.renamed.items():
+        name = name.removesuffix(old) + new if name.endswith(old) else name
     if name in known or name.startswith(family.prefix):
         return name
     prefixed = family.prefix + name
@@ -109,7 +113,14 @@ def _canonical(family: Family, name: str, pairs: Sequence[Pair]) -> str:
 
 
 def _is_ignored(family: Family, name: str) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in family.ignored)
+    return any(fnmatchcase(name, pattern) for pattern in (*family.ignored, *family.left_out))
+
+
+def left_out(family: Family, pairs: Sequence[Pair], names: Iterable[str]) -> list[str]:
+    """The parts of theirs, among the weights of a file, that our model has no place for: what each is, once."""
+    wanted = {pair.theirs for pair in pairs}
+    unused = {_canonical(family, name, pairs) for name in names} - wanted
+    return [what for pattern, what in family.left_out.items() if any(fnmatchcase(name, pattern) for name in unused)]
 
 
 def _turned(array: np.ndarray, layout: Layout) -> np.ndarray:

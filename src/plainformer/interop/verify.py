@@ -53,8 +53,9 @@ def compare(model: Model, folder: Path, *, seed: int = 0) -> Comparison:
     Raises:
         InputError: their library is not installed or cannot load the folder, or the models are not of one kind.
     """
+    family = family_for(model.config)
+    model = family.prepared(model)
     config = model.config
-    family = family_for(config)
     theirs, architecture = _load_theirs(folder)
     if architecture != family.architecture(config):
         what = f"the folder is of a {architecture}, and the model is equal to a {family.architecture(config)}"

@@ -11,6 +11,8 @@ from plainformer.nn.rope_scaling import RopeScaling
 Tie = Literal["three-way", "source-target", "target-output", "none"]
 ConfigT = TypeVar("ConfigT", bound="Config")
 
+MAY_BE_ZERO = ("d_k", "d_v", "kv_heads", "token_types")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
@@ -42,7 +44,7 @@ class Config:
         """Raises InputError where the sizes do not fit together."""
         for field in fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name in ("d_k", "d_v", "kv_heads") or field.name.endswith("layers") else 1
+            least = 0 if field.name in MAY_BE_ZERO or field.name.endswith("layers") else 1
             if type(value) is int and value < least:
                 what = f"{field.name} is {value} and must be at least {least}"
                 raise InputError(what, where=f"model.{field.name}")
@@ -130,6 +132,9 @@ class TransformerConfig(Config):
 
     `max_len` bounds learned positions only; sinusoidal ones have no bound. `tie` says which of the source embedding,
     target embedding and output projection are one matrix (section 3.4: three-way).
+
+    Two things are Marian's (Junczys-Dowmunt et al. 2018), and not the paper's: `output_bias`, a bias of every token's
+    logit; and `start`: with `zero` the decoder's first input is its position alone, and no token's embedding.
     """
 
     source_vocab: int
@@ -139,6 +144,8 @@ class TransformerConfig(Config):
     position: Literal["sinusoidal", "learned"] = "sinusoidal"
     max_len: int = 512
     tie: Tie = "three-way"
+    output_bias: bool = False
+    start: Literal["token", "zero"] = "token"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -204,11 +211,28 @@ class EncoderConfig(SingleStackConfig):
 
     With `labels`, the names of the classes in the order of the outputs, it is a classifier; without, it is a masked
     language model.
+
+    The rest is what BERT's own checkpoints have, and an encoder can do without: `token_types`, a table of so many rows
+    added to the embeddings (which sentence of a pair a token is in; 0 is none); `embedding_norm`, a norm on their sum;
+    `transform`, a layer before the masked language model's output projection; `output_bias`, a bias of every token's
+    logit; `pooling`, the vector that a classifier goes by: the `mean` of the hidden states, or that of the `first`
+    token through a layer of its own; `enclosed`: a text is read between the tokenizer's bos and eos ([CLS] and [SEP]).
     """
 
     context: int = 512
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
     labels: tuple[str, ...] = ()
+    token_types: int = 0
+    embedding_norm: bool = False
+    transform: bool = False
+    output_bias: bool = False
+    pooling: Literal["mean", "first"] = "mean"
+    enclosed: bool = False
+
+    @property
+    def room(self) -> int:
+        """The most tokens of a text that it reads: its context, less the two that enclose a text."""
+        return self.context - 2 * self.enclosed
 
     def with_labels(self, labels: Sequence[str], **changes: Any) -> "EncoderConfig":
         """The classifier with this encoder, other settings changed as given."""

@@ -1,10 +1,11 @@
 """The encoder alone (BERT, Devlin et al. 2019): every token of a text is read in the light of all the others.
 
 ids ── embed ──> layers under a padding mask ──> hidden states ─┬─ project ──> logits of the hidden tokens
-                                                                └─ mean, output ──> logits of the labels
+                                                                └─ pool, output ──> logits of the labels
 
-Trained to say which tokens were hidden, it learns what a text is about; the same encoder then tells texts apart. There
-is no token that stands for the whole text: the mean of the hidden states does (Reimers and Gurevych 2019).
+Trained to say which tokens were hidden, it learns what a text is about; the same encoder then tells texts apart. What
+stands for the whole text is the mean of the hidden states (Reimers and Gurevych 2019) or, in BERT's own checkpoints,
+the first token.
 """
 
 from collections.abc import Sequence
@@ -15,13 +16,23 @@ import jax.numpy as jnp
 
 from plainformer.errors import InputError
 from plainformer.models.config import EncoderConfig
-from plainformer.models.parts import make_added_position, make_final_norm, make_stack
+from plainformer.models.parts import (
+    make_added_position,
+    make_final_norm,
+    make_norm,
+    make_output_bias,
+    make_pooling,
+    make_stack,
+    make_transform,
+)
 from plainformer.nn.block import EncoderLayer, split_keys
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, logits_of
+from plainformer.nn.feed_forward import Transform
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import padding_mask
 from plainformer.nn.norm import Norm
+from plainformer.nn.pooling import Pooling
 from plainformer.nn.position import Position
 from plainformer.nn.precision import multiply, upcast
 from plainformer.nn.trace import NO_TRACE, Trace
@@ -29,10 +40,16 @@ from plainformer.shapes import Array, Float, Hidden, Ids, Logits, PRNGKeyArray, 
 
 
 class TextEncoder(eqx.Module):
-    """Embeddings and N identical layers. `position` None: the layers turn queries and keys instead (rotary)."""
+    """Embeddings and N identical layers. `position` None: the layers turn queries and keys instead (rotary).
+
+    `token_type` and `embedding_norm`, where there are any, are what BERT adds to the embeddings and puts after their
+    sum.
+    """
 
     embedding: Embedding
     position: Position | None
+    token_type: Embedding | None
+    embedding_norm: Norm | None
     layers: tuple[EncoderLayer, ...]
     norm: Norm | None
     dropout: Dropout
@@ -42,39 +59,58 @@ class TextEncoder(eqx.Module):
         rows = config.rows(config.vocab)
         self.embedding = Embedding(rows, config.d_model, scaled=config.scale_embeddings, key=embedding)
         self.position = make_added_position(config, position)
+        types, types_key = config.token_types, jax.random.fold_in(key, 1)
+        self.token_type = Embedding(types, config.d_model, scaled=False, key=types_key) if types else None
+        self.embedding_norm = make_norm(config) if config.embedding_norm else None
         self.layers = make_stack(config, layers)
         self.norm = make_final_norm(config)
         self.dropout = Dropout(config.dropout)
 
-    def encode(self, ids: Ids, valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Hidden:
+    def encode(
+        self,
+        ids: Ids,
+        valid: Valid,
+        types: Ids | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+        trace: Trace = NO_TRACE,
+    ) -> Hidden:
         """Ids (batch, seq) to hidden states (batch, seq, d_model); every position sees all that are `valid`.
 
-        Those of padding are there too, and mean nothing. With a `key`, dropout is on.
+        Those of padding are there too, and mean nothing. `types` says which sentence of a pair each token is in, where
+        the encoder has a table of them; without, all are in the first. With a `key`, dropout is on.
 
         Raises:
             InputError: the sequence is longer than a table of learned positions.
         """
         embedding_key, *layer_keys = split_keys(key, 1 + len(self.layers))
-        x = self._embed(ids, embedding_key)
+        x = self._embed(ids, types, embedding_key)
         mask = padding_mask(valid)
         for index, (layer, layer_key) in enumerate(zip(self.layers, layer_keys, strict=True)):
             with jax.named_scope(f"layer_{index}"):
                 x = layer(x, mask, key=layer_key, trace=trace.scope(index))
         return x if self.norm is None else self.norm(x)
 
-    def _embed(self, ids: Ids, key: PRNGKeyArray | None) -> Hidden:
-        """Token embeddings, plus positions where they are added, with dropout on the sum."""
+    def _embed(self, ids: Ids, types: Ids | None, key: PRNGKeyArray | None) -> Hidden:
+        """Token embeddings, plus types and positions where they are added, normed or not, with dropout on the sum."""
         x = self.embedding(ids)
+        if self.token_type is not None:
+            x = x + self.token_type(jnp.zeros_like(ids) if types is None else types)
         if self.position is not None:
             x = x + self.position(jnp.arange(ids.shape[1])[None, :]).astype(x.dtype)
-        return self.dropout(x, key)
+        return self.dropout(x if self.embedding_norm is None else self.embedding_norm(x), key)
 
 
 class MaskedLanguageModel(eqx.Module):
-    """An encoder that says which tokens were hidden. `output` None: the embedding's table is the output projection."""
+    """An encoder that says which tokens were hidden. `output` None: the embedding's table is the output projection.
+
+    `transform`, where there is one, stands between the hidden states and the projection.
+    """
 
     encoder: TextEncoder
+    transform: Transform | None
     output: Linear | None
+    output_bias: Float[Array, " rows"] | None
     config: EncoderConfig = eqx.field(static=True)
 
     def __init__(self, config: EncoderConfig, *, key: PRNGKeyArray) -> None:
@@ -84,16 +120,30 @@ class MaskedLanguageModel(eqx.Module):
         encoder, output = jax.random.split(key)
         self.encoder = TextEncoder(config, key=encoder)
         rows = config.rows(config.vocab)
+        self.transform = make_transform(config, jax.random.fold_in(key, 1))
         self.output = None if config.tie else Linear(config.d_model, rows, bias=False, key=output)
+        self.output_bias = make_output_bias(config, rows)
         self.config = config
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        return logits_of(hidden, self.output_weight, self.config.vocab)
+        return logits_of(self.transformed(hidden), self.output_weight, self.config.vocab, self.output_bias)
 
-    def __call__(self, ids: Ids, valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Logits:
+    def transformed(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes d_model"]:
+        """Hidden states as the output projection takes them."""
+        return hidden if self.transform is None else self.transform(hidden)
+
+    def __call__(
+        self,
+        ids: Ids,
+        valid: Valid,
+        types: Ids | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+        trace: Trace = NO_TRACE,
+    ) -> Logits:
         """Logits (batch, seq, vocab) of the token at every place. Training and use compute those of a few places."""
-        return self.project(self.encoder.encode(ids, valid, key=key, trace=trace))
+        return self.project(self.encoder.encode(ids, valid, types, key=key, trace=trace))
 
     @property
     def output_weight(self) -> Float[Array, "d_model vocab"]:
@@ -102,9 +152,10 @@ class MaskedLanguageModel(eqx.Module):
 
 
 class Classifier(eqx.Module):
-    """An encoder that tells texts apart: the mean of its hidden states, projected to one logit for each label."""
+    """An encoder that tells texts apart: one vector of its hidden states, projected to one logit for each label."""
 
     encoder: TextEncoder
+    pooling: Pooling
     dropout: Dropout
     output: Linear
     config: EncoderConfig = eqx.field(static=True)
@@ -115,6 +166,7 @@ class Classifier(eqx.Module):
             raise InputError("a classifier needs labels", where="model.labels", fix="name them")
         encoder, output = jax.random.split(key)
         self.encoder = TextEncoder(config, key=encoder)
+        self.pooling = make_pooling(config, jax.random.fold_in(key, 1))
         self.dropout = Dropout(config.dropout)
         self.output = Linear(config.d_model, len(config.labels), key=output)
         self.config = config
@@ -123,7 +175,7 @@ class Classifier(eqx.Module):
     def from_masked(
         cls, model: MaskedLanguageModel, labels: Sequence[str], *, dropout: float | None = None, key: PRNGKeyArray
     ) -> "Classifier":
-        """A classifier with the encoder of `model` and an output of its own: what fine-tuning starts from.
+        """A classifier with the encoder of `model`, and pooling and output of its own: what fine-tuning starts from.
 
         Args:
             labels: the classes, in the order of the outputs.
@@ -135,22 +187,21 @@ class Classifier(eqx.Module):
         config = model.config.with_labels(labels, **({} if dropout is None else {"dropout": dropout}))
         skeleton = eqx.filter_eval_shape(cls, config, key=key)  # so that no encoder is drawn only to be thrown away
         encoder = jax.tree.unflatten(jax.tree.structure(skeleton.encoder), jax.tree.leaves(model.encoder))
-        output = Linear(config.d_model, len(config.labels), key=key)
-        return eqx.tree_at(lambda whole: (whole.encoder, whole.output), skeleton, (encoder, output))
+        own = make_pooling(config, jax.random.fold_in(key, 1)), Linear(config.d_model, len(config.labels), key=key)
+        return eqx.tree_at(lambda whole: (whole.encoder, whole.pooling, whole.output), skeleton, (encoder, *own))
 
     def __call__(
-        self, ids: Ids, valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
+        self,
+        ids: Ids,
+        valid: Valid,
+        types: Ids | None = None,
+        *,
+        key: PRNGKeyArray | None = None,
+        trace: Trace = NO_TRACE,
     ) -> Float[Array, "batch labels"]:
         """Float32 logits (batch, labels), in the order of `config.labels`."""
         encoder_key, output_key = split_keys(key, 2)
-        vector = mean_pool(self.encoder.encode(ids, valid, key=encoder_key, trace=trace), valid)
+        vector = self.pooling(self.encoder.encode(ids, valid, types, key=encoder_key, trace=trace), valid)
         # In float32 to the end, since this is little work.
         logits = multiply(self.dropout(vector, output_key), upcast(self.output.weight))
         return logits if self.output.bias is None else logits + upcast(self.output.bias)[None, :]
-
-
-def mean_pool(hidden: Hidden, valid: Valid) -> Float[Array, "batch d_model"]:
-    """The vector of each text, in float32: the mean of its hidden states over real positions; of no position, zero."""
-    kept = jnp.where(valid[:, :, None], upcast(hidden), 0.0)
-    count = jnp.maximum(valid.sum(axis=1), 1).astype(kept.dtype)
-    return kept.sum(axis=1) / count[:, None]

@@ -5,16 +5,18 @@ from collections.abc import Callable
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
-from plainformer.models.config import Config, SingleStackConfig
+from plainformer.models.config import Config, EncoderConfig, SingleStackConfig, TransformerConfig
 from plainformer.nn.attention import MultiHeadAttention
 from plainformer.nn.block import EncoderLayer
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
+from plainformer.nn.feed_forward import FeedForward, GatedFeedForward, Transform
 from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
+from plainformer.nn.pooling import FirstToken, MeanPool, Pooling
 from plainformer.nn.position import Learned, Position, Rotary, Sinusoidal
 from plainformer.nn.residual import PostNorm, PreNorm, Residual
-from plainformer.shapes import PRNGKeyArray
+from plainformer.shapes import Array, Float, PRNGKeyArray
 
 NORMS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"layer": LayerNorm, "rms": RMSNorm}
 RESIDUALS: dict[str, Callable[[Norm, Dropout], Residual]] = {"post": PostNorm, "pre": PreNorm}
@@ -74,6 +76,23 @@ def make_residual(config: Config) -> Residual:
 def make_final_norm(config: Config) -> Norm | None:
     """A pre-norm stack leaves its stream unnormalised and ends with one more norm; a post-norm one needs none."""
     return make_norm(config) if config.norm_position == "pre" else None
+
+
+def make_output_bias(config: TransformerConfig | EncoderConfig, rows: int) -> Float[Array, " rows"] | None:
+    """A bias of every row's logit, zero at first; None where the output projection has none."""
+    return jnp.zeros(rows) if config.output_bias else None
+
+
+def make_transform(config: EncoderConfig, key: PRNGKeyArray) -> Transform | None:
+    """The layer before a masked language model's output projection, or None."""
+    if not config.transform:
+        return None
+    return Transform(config.d_model, make_norm(config), config.activation, key=key)
+
+
+def make_pooling(config: EncoderConfig, key: PRNGKeyArray) -> Pooling:
+    """What makes one vector of a text."""
+    return FirstToken(config.d_model, key=key) if config.pooling == "first" else MeanPool()
 
 
 def count_parameters(model: eqx.Module) -> int:

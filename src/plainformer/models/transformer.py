@@ -14,6 +14,7 @@ from plainformer.models.parts import (
     make_encoder_layers,
     make_feed_forward,
     make_final_norm,
+    make_output_bias,
     make_residual,
 )
 from plainformer.nn.block import DecoderLayer, EncoderLayer, split_keys
@@ -128,6 +129,7 @@ class Transformer(eqx.Module):
     encoder: Encoder
     decoder: Decoder
     output: Linear | LaidOut | None
+    output_bias: Float[Array, " rows"] | None
     dropout: Dropout
     config: TransformerConfig = eqx.field(static=True)
 
@@ -145,6 +147,7 @@ class Transformer(eqx.Module):
         self.encoder = Encoder(config, key=encoder)
         self.decoder = Decoder(config, key=decoder)
         self.output = None if shares_output else Linear(config.d_model, target_rows, bias=False, key=output)
+        self.output_bias = make_output_bias(config, target_rows)
         self.dropout = Dropout(config.dropout)
         self.config = config
 
@@ -171,14 +174,14 @@ class Transformer(eqx.Module):
         the causal mask already hides it from every real position.
         """
         embedding_key, stack_key = split_keys(key, 2)
-        x = self._embed(self._target_embedding, target, embedding_key)
+        x = self._embed(self._target_embedding, target, embedding_key, starts=self.config.start)
         mask, memory_mask = causal_mask(target.shape[1]), padding_mask(source_valid)
         return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace.scope("decoder"))
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
         output = self.output if isinstance(self.output, LaidOut) else self.output_weight
-        return logits_of(hidden, output, self.config.target_vocab)
+        return logits_of(hidden, output, self.config.target_vocab, self.output_bias)
 
     def __call__(
         self,
@@ -219,7 +222,7 @@ class Transformer(eqx.Module):
         Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
         """
         at = in_order(state.written[0], ids.shape[1], places_of(state.caches)) if at is None else at
-        x = self._embed(self._target_embedding, ids, None, at.positions)
+        x = self._embed(self._target_embedding, ids, None, at.positions, starts=self.config.start)
         memory_mask = padding_mask(state.memory_valid)
         caches: list[KeysValues] = []
         for layer, cache, memory in zip(self.decoder.layers, state.caches, state.memory, strict=True):
@@ -254,8 +257,15 @@ class Transformer(eqx.Module):
         ids: Ids,
         key: PRNGKeyArray | None,
         positions: Int[Array, "#batch #seq"] | None = None,
+        *,
+        starts: str = "token",
     ) -> Hidden:
-        """Token embeddings plus positions, from 0 on by default, with dropout on the sum (section 5.4)."""
-        x = embedding(ids)
-        at = self.position(jnp.arange(ids.shape[1])[None, :] if positions is None else positions)
+        """Token embeddings plus positions, from 0 on by default, with dropout on the sum (section 5.4).
+
+        Where a sequence `starts` from zero, its first embedding is not added.
+        """
+        positions = jnp.arange(ids.shape[1])[None, :] if positions is None else positions
+        x, at = embedding(ids), self.position(positions)
+        if starts == "zero":
+            x = jnp.where((positions > 0)[:, :, None], x, 0.0)
         return self.dropout(x + at.astype(x.dtype), key)

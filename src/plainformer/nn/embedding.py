@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.nn.laid_out import LaidOut
-from plainformer.nn.precision import multiply
+from plainformer.nn.precision import multiply, upcast
 from plainformer.shapes import Array, Float, Int, PRNGKeyArray
 
 
@@ -31,9 +31,14 @@ class Embedding(eqx.Module):
 
 
 def logits_of(
-    hidden: Float[Array, "*axes d_model"], weight: Float[Array, "d_model rows"] | LaidOut, vocab: int
+    hidden: Float[Array, "*axes d_model"],
+    weight: Float[Array, "d_model rows"] | LaidOut,
+    vocab: int,
+    bias: Float[Array, " rows"] | None = None,
 ) -> Float[Array, "*axes rows"]:
     """Hidden states to float32 logits by an output projection; those of rows from `vocab` on, no tokens, are -inf."""
     logits = weight(hidden) if isinstance(weight, LaidOut) else multiply(hidden, weight)
+    if bias is not None:
+        logits = logits + jnp.broadcast_to(upcast(bias), logits.shape)
     real = jnp.arange(logits.shape[-1]) < vocab
     return jnp.where(jnp.broadcast_to(real, logits.shape), logits, -jnp.inf)

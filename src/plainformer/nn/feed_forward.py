@@ -5,7 +5,8 @@ import jax
 
 from plainformer.nn.activation import ActivationName, activate
 from plainformer.nn.linear import Linear
-from plainformer.shapes import Hidden, PRNGKeyArray
+from plainformer.nn.norm import Norm
+from plainformer.shapes import Array, Float, Hidden, PRNGKeyArray
 
 
 class FeedForward(eqx.Module):
@@ -46,3 +47,17 @@ class GatedFeedForward(eqx.Module):
 
     def __call__(self, x: Hidden) -> Hidden:
         return self.outer(activate(self.activation, self.gate(x)) * self.inner(x))
+
+
+class Transform(eqx.Module):
+    """Norm(activation(h W + b)): what BERT's masked language model does to a hidden state before it is projected."""
+
+    dense: Linear
+    norm: Norm
+    activation: ActivationName = eqx.field(static=True)
+
+    def __init__(self, d_model: int, norm: Norm, activation: ActivationName = "gelu", *, key: PRNGKeyArray) -> None:
+        self.dense, self.norm, self.activation = Linear(d_model, d_model, key=key), norm, activation
+
+    def __call__(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes d_model"]:
+        return self.norm(activate(self.activation, self.dense(hidden)))

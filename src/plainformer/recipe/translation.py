@@ -72,6 +72,10 @@ class TransformerOptions(ShapeOptions):
     tie: Literal["three-way", "source-target", "target-output", "none"] | None = Field(
         default=None, description="Which embedding tables are one (§3.4: three-way)."
     )
+    output_bias: bool | None = Field(default=None, description="A bias of every token's logit, as Marian has it.")
+    start: Literal["token", "zero"] | None = Field(
+        default=None, description="The decoder's first input: a token, or its position alone (Marian, CTranslate2)."
+    )
 
 
 class TranslationTrainOptions(TrainOptions):

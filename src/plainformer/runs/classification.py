@@ -8,6 +8,7 @@ from plainformer.data.labelled import Labelled, read_labelled
 from plainformer.data.labelled_loader import LabelledLoader
 from plainformer.data.labelled_report import CleanedLabelled, clean_labelled
 from plainformer.data.labels import check_counts, check_labels, check_readable, label_names
+from plainformer.decode.texts import enclose
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
@@ -38,7 +39,7 @@ class ClassificationTask:
                 check_labels(held_out, self.labels)
         self.start = open_start(recipe.model, MaskedLanguageModel)
         if self.start:
-            check_room(self.start.config.context, data.max_tokens)
+            check_room(self.start.config.room, data.max_tokens)
 
     def fingerprints(self) -> dict[str, str]:
         return {"train": self.train.fingerprint(), "dev": self.dev.fingerprint()}
@@ -56,7 +57,7 @@ class ClassificationTask:
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
         recipe, config = self.recipe, self._config(tokenizers)
         if self.test:  # now, and not at the end of the training
-            check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), config.context)
+            check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), config.room)
         train_set = self._clean("train", self.train, tokenizers, console)
         dev_set = self._clean("dev", self.dev, tokenizers, console)
         loader = self._loader(train_set, tokenizers, multiple=devices * recipe.train.accumulate)
@@ -103,11 +104,12 @@ class ClassificationTask:
 
     def _loader(self, part: CleanedLabelled, tokenizers: Tokenizers, *, multiple: int) -> LabelledLoader:
         data = self.recipe.data
+        tokenizer, enclosed = tokenizers.source, self._config(tokenizers).enclosed
         return LabelledLoader(
-            part.ids,
+            [enclose(tokenizer, ids) for ids in part.ids] if enclosed else part.ids,
             part.data.labels,
             self.labels,
-            pad=tokenizers.source.pad_id,
+            pad=tokenizer.pad_id,
             batch_tokens=data.batch_tokens,
             buckets=data.buckets,
             seed=self.recipe.train.seed,

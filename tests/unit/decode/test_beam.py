@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from plainformer.decode import GenerationSettings, Hypothesis, beam_search, reference
 from plainformer.decode.batch import pad_rows
-from plainformer.decode.beam import top_k
+from plainformer.decode.extension import top_k
 from plainformer.errors import InputError
 
 SOURCES = [[5, 6, 0], [3], [], [8, 3, 11, 7, 13]]
@@ -235,3 +236,58 @@ def test_length_penalties_are_those_of_their_papers() -> None:
     average = GenerationSettings(length_penalty="average", alpha=0.5)
     np.testing.assert_allclose(average.length_weights(9), [1, 1, *(n**-0.5 for n in range(2, 10))], rtol=1e-6)
     np.testing.assert_array_equal(GenerationSettings(length_penalty="none").length_weights(3), np.ones(4))
+
+
+@pytest.mark.parametrize("stop", ["decided", "estimate", "enough"])
+@pytest.mark.parametrize("beam", [1, 2, 4])
+def test_the_full_beam_equals_its_definition(toys: SimpleNamespace, beam: int, stop: Any) -> None:
+    settings = GenerationSettings(
+        beam_size=beam, length_penalty="average", alpha=1.0, n_best=1 + beam // 2, beam="full", stop=stop
+    )
+    shrinking = replace(settings, beam="shrinking", stop="decided")
+    felt = False
+    for seed, eos_bonus in [(3, 0.0), (4, 1.5), (5, -6.0), (7, 1.0)]:
+        model = toys.make(seed=seed, eos_bonus=eos_bonus)
+        found = search(model, SOURCES, BOUNDS, settings, toys.ids)
+        for hypotheses, source, bound in zip(found, SOURCES, BOUNDS, strict=True):
+            agree(hypotheses, define(toys, model, source, bound, settings))
+        felt |= found != search(model, SOURCES, BOUNDS, shrinking, toys.ids)
+    assert felt == (beam > 1), "another beam finds other hypotheses, unless it is of one"
+
+
+FORCED = [
+    {"min_tokens": 4},
+    {"first_token": 5},
+    {"force_end": True},
+    {"renormalise": True, "no_repeat_ngram": 1},
+    {"min_tokens": 99, "first_token": 0, "force_end": True, "renormalise": True, "no_repeat_ngram": 2},
+]
+
+
+@pytest.mark.parametrize("rules", FORCED, ids=lambda rules: ", ".join(rules))
+@pytest.mark.parametrize("beam", ["shrinking", "full"])
+def test_forced_tokens_and_least_lengths_equal_the_definition(toys: SimpleNamespace, beam: Any, rules: Any) -> None:
+    free = GenerationSettings(beam_size=3, n_best=3, length_penalty="average", beam=beam)
+    settings, model = replace(free, **rules), toys.make(seed=8, eos_bonus=0.5)
+    found = search(model, SOURCES, BOUNDS, settings, toys.ids)
+    for hypotheses, source, bound in zip(found, SOURCES, BOUNDS, strict=True):
+        agree(hypotheses, define(toys, model, source, bound, settings))
+        for one in hypotheses:
+            # Without repeats a row may run out of tokens, and then ends before its time.
+            early = settings.no_repeat_ngram == 0 and one.finished and one.length < min(settings.min_tokens, bound)
+            assert not early
+            assert one.ids[:1] in {(), (settings.first_token,)} or settings.first_token is None
+            assert one.finished or not settings.force_end
+    assert found != search(model, SOURCES, BOUNDS, free, toys.ids)  # the rule was felt
+
+
+def test_a_forced_end_costs_nothing_and_counts_in_the_length(toys: SimpleNamespace) -> None:
+    model, (source, bound) = toys.make(seed=5, eos_bonus=-9.0), (SOURCES[0], 4)
+    cut = GenerationSettings(beam_size=2, length_penalty="average", alpha=1.0)
+    (free,), (forced,) = (
+        search(model, [source], [length], settings, toys.ids)[0]
+        for length, settings in [(bound - 1, cut), (bound, replace(cut, force_end=True))]
+    )
+    assert (free.ids, free.finished) == (forced.ids, not forced.finished)
+    assert forced.logprob == free.logprob
+    assert forced.score == pytest.approx(free.logprob / bound)

@@ -1,5 +1,6 @@
 """Gaps filled by a masked language model: which tokens it sees, what it says, and what is refused."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import equinox as eqx
@@ -166,3 +167,20 @@ def test_a_folder_is_loaded_as_what_it_is_for(tmp_path: Path) -> None:
     card = (tmp_path / "soups" / "README.md").read_text()
     assert "A masked language model (an encoder) with 2 layers, a context of 21 tokens, d_model 12" in card
     assert 'reader.fill(["… <mask> …"])' in card
+
+
+def test_an_encoder_that_encloses_reads_a_text_between_bos_and_eos() -> None:
+    """As BERT does, in every use of it; the longest text is two tokens shorter."""
+    plain = make_reader(WORDS).model
+    config = replace(plain.config, enclosed=True)
+    enclosed = Reader(jax.tree.unflatten(jax.tree.structure(skeleton_of(config)), jax.tree.leaves(plain)), WORDS)
+    ids = WORDS.encode("I like pizza")
+    read = jnp.asarray([[WORDS.bos_id, *ids, WORDS.eos_id]])
+    vector = plain.encoder.encode(read, jnp.ones(read.shape, bool))[0].mean(axis=0)
+    np.testing.assert_allclose(enclosed.embed(["I like pizza"])[0], vector, rtol=1e-5, atol=1e-6)
+    gap = jnp.asarray([[WORDS.bos_id, *WORDS.encode("I like"), WORDS.mask_id, WORDS.eos_id]])
+    best = int(jnp.where(enclosed._sayable, plain(gap, jnp.ones(gap.shape, bool))[0, 3], -jnp.inf).argmax())
+    assert enclosed.fill(["I like <mask>"], top=1)[0][0][0].text == enclosed._texts[best]
+    longest = " ".join(["like"] * plain.config.context)
+    with pytest.raises(InputError, match="reads 19 at once"):
+        enclosed.embed([longest])

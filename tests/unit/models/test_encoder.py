@@ -9,7 +9,7 @@ import pytest
 
 from plainformer.errors import InputError
 from plainformer.models import Classifier, EncoderConfig, MaskedLanguageModel
-from plainformer.models.encoder import mean_pool
+from plainformer.nn.pooling import mean_pool
 
 CONFIG = EncoderConfig(vocab=11, d_model=6, d_ff=10, heads=2, layers=1, context=7, pad_vocab_to=1)
 

@@ -1,0 +1,66 @@
+"""A decoder that starts from zero, as Marian's checkpoints have it: with a token of which the embedding is zero.
+
+That token is the last, is the padding, too, and is called <pad>. What was padding or start before keeps its row, which
+is part of every softmax, under another name; the new one has a bias that keeps it out: the function is the same.
+"""
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from plainformer.models.skeleton import named_weights, skeleton_of
+from plainformer.models.transformer import Transformer
+from plainformer.text import Tokenizer
+
+START = "<pad>"
+FORMER = {"pad": "<former-pad>", "bos": "<former-bos>"}
+"""What the tokens are called that had these roles."""
+
+NEVER = -1e9  # a logit whose exponential is 0 beside any other, and a finite number, as weights have to be
+
+
+def model_with_start(model: Transformer) -> Transformer:
+    """The same function of one token more, the last, which the decoder starts with; it has a bias of every logit."""
+    config = model.config
+    grown = {f"{side}_vocab": getattr(config, f"{side}_vocab") + 1 for side in ("source", "target")}
+    wanted = replace(config, **grown, start="token", pad_vocab_to=1)
+    leaves = [_with_token(name, leaf, config) for name, leaf in named_weights(model).items()]
+    return jax.tree.unflatten(jax.tree.structure(skeleton_of(wanted)), leaves)
+
+
+def _with_token(name: str, leaf: jax.Array, config: Any) -> jax.Array:
+    """A weight with a place for one token more behind the real ones, and without padding."""
+    if name.endswith("_embedding.table"):
+        tokens = config.source_vocab if name.startswith("source") else config.target_vocab
+        return jnp.pad(leaf[:tokens], ((0, 1), (0, 0)))
+    if name == "output.weight":
+        return jnp.pad(leaf[:, : config.target_vocab], ((0, 0), (0, 1)))
+    return jnp.pad(leaf[: config.target_vocab], (0, 1), constant_values=NEVER) if name == "output_bias" else leaf
+
+
+def tokenizer_with_start(tokenizer: Tokenizer) -> Tokenizer:
+    """The same tokenizer with one token more, which is its padding and what the decoder starts with."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tokenizer.json"
+        tokenizer.save(path)
+        whole = json.loads(path.read_text(encoding="utf-8"))
+        names = {getattr(tokenizer.special, role): name for role, name in FORMER.items()}
+        vocabulary = whole["model"]["vocab"]
+        if isinstance(vocabulary, dict):
+            whole["model"]["vocab"] = {names.get(token, token): id for token, id in vocabulary.items()}
+        else:  # pieces with their scores
+            whole["model"]["vocab"] = [[names.get(token, token), score] for token, score in vocabulary]
+        for token in whole["added_tokens"]:
+            token["content"] = names.get(token["content"], token["content"])
+        last = {**whole["added_tokens"][-1], "id": tokenizer.vocab_size, "content": START, "special": True}
+        whole["added_tokens"].append(last)
+        path.write_text(json.dumps(whole, ensure_ascii=False), encoding="utf-8")
+        settings = path.with_name("tokenizer_config.json")
+        roles = json.loads(settings.read_text(encoding="utf-8")) | {"pad_token": START, "bos_token": START}
+        settings.write_text(json.dumps(roles, ensure_ascii=False), encoding="utf-8")
+        return Tokenizer.load(path)

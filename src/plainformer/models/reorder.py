@@ -1,0 +1,40 @@
+"""The features of a model's residual stream in another order: the same function, all that touches the stream turned.
+
+A model does not care which feature stands where, but for sinusoidal positions, of which checkpoints have two orders
+(`nn.position.half_from_interleaved`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from plainformer.models.skeleton import named_weights, skeleton_of
+from plainformer.models.transformer import Transformer
+from plainformer.nn.position import half_from_interleaved
+
+WRITES = (".table", "outer.weight", "attention.output.weight")
+"""Ends of the names of matrices whose columns are features of the stream."""
+
+READS = (".weight", "attention.output.bias", "outer.bias", ".norm.scale", ".norm.bias")
+"""Of all others that have the stream's features for their first axis."""
+
+
+def with_sines_first(model: Transformer) -> Transformer:
+    """The same function with all sines before all cosines (`sinusoidal_order` half)."""
+    config = model.config
+    if config.sinusoidal_order == "half":
+        return model
+    order = half_from_interleaved(config.d_model)
+    leaves = [_reordered(name, leaf, order) for name, leaf in named_weights(model).items()]
+    half = replace(config, sinusoidal_order="half")
+    return jax.tree.unflatten(jax.tree.structure(skeleton_of(half)), leaves)
+
+
+def _reordered(name: str, leaf: jax.Array, order: Sequence[int]) -> jax.Array:
+    at = jnp.asarray(np.array(order))
+    if name.endswith(WRITES):
+        return leaf[:, at]
+    return leaf[at] if name.endswith(READS) else leaf
