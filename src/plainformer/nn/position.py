@@ -71,8 +71,8 @@ class Rotary(eqx.Module):
     @property
     def rates(self) -> np.ndarray:
         """By how much each of the d_k/2 points turns from one position to the next, in radians."""
-        rates = self.theta ** (-2.0 * np.arange(self.d_k // 2) / self.d_k)
-        return rates if self.scaling is None else self.scaling(rates)
+        rates = [self.theta ** (-2.0 * point / self.d_k) for point in range(self.d_k // 2)]
+        return np.array(rates if self.scaling is None else [self.scaling(rate) for rate in rates])
 
     def __call__(
         self, x: Float[Array, "batch heads seq d_k"], positions: Int[Array, "#batch #seq"]

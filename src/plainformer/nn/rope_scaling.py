@@ -1,9 +1,8 @@
-"""Rotary positions for a longer context than the first training's, as Llama 3 has them. No JAX is imported here."""
+"""Rotary positions for a longer context than the first training's, as Llama 3 has them. No NumPy is imported here."""
 
 from dataclasses import dataclass, fields
+from math import pi
 from typing import Any, get_type_hints
-
-import numpy as np
 
 from plainformer.errors import InputError
 from plainformer.fields import is_of_type
@@ -32,12 +31,12 @@ class RopeScaling:
         if not self.low_freq_factor < self.high_freq_factor:
             raise InputError("rope_scaling.low_freq_factor must be below high_freq_factor")
 
-    def __call__(self, rates: np.ndarray) -> np.ndarray:
-        """The scaled rates (radians a position)."""
-        turns = self.original_context * rates / (2.0 * np.pi)
+    def __call__(self, rate: float) -> float:
+        """The scaled rate of a point (radians a position)."""
+        turns = self.original_context * rate / (2.0 * pi)
         kept = (turns - self.low_freq_factor) / (self.high_freq_factor - self.low_freq_factor)
-        kept = np.clip(kept, 0.0, 1.0)
-        return kept * rates + (1.0 - kept) * rates / self.factor
+        kept = min(max(kept, 0.0), 1.0)
+        return kept * rate + (1.0 - kept) * rate / self.factor
 
     @classmethod
     def from_dict(cls, values: dict[str, Any], *, where: str) -> "RopeScaling":
