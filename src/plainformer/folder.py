@@ -153,6 +153,8 @@ def load_folder(folder: Path) -> ModelFolder:
     if family is not None:
         source, target = reading.read_tokenizers(config, folder)
         model = reading.load_model(family, config, folder)
+        left = reading.left_out(family, config, folder)
+        about = about | ({"left out": " and ".join(left)} if left else {})
         return ModelFolder(model, source, target, reading.read_generation(family, folder), about)
     source = Tokenizer.load(folder / "tokenizer.json")
     second = folder / "target_tokenizer.json"

@@ -13,7 +13,7 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, BertForSequenceClassification, BertModel
 
 from plainformer.errors import InputError
-from plainformer.folder import named_weights
+from plainformer.folder import load_folder, named_weights
 from plainformer.interop.bert import BERT
 from plainformer.interop.export import Export, export_model
 from plainformer.interop.reading import load_model
@@ -153,6 +153,8 @@ def test_of_pretraining_the_language_model_is_read_and_the_rest_is_named(tmp_pat
         "the head that says whether one sentence follows another",
         "the pooler, which only a classifier uses",
     ]
+    train_word([" ".join(a + b for a in "abcdef" for b in "abcdef")], 31).save(tmp_path / "tokenizer.json")
+    assert load_folder(tmp_path).about["left out"] == " and ".join(left)
 
 
 def test_a_bare_encoder_gives_their_states(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ def import_(
     output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
     revision: Annotated[str | None, typer.Option(help="For a name on the hub: a branch, a tag or a commit.")] = None,
 ) -> None:
-    """Turn a checkpoint (GPT-2, Llama) into a model folder.
+    """Turn a checkpoint (GPT-2, Llama, BERT, Marian) into a model folder.
 
     Every verb reads such a checkpoint as it is, too; a model folder is complete in itself, float32, and says in its
     card where it is from.
@@ -39,4 +39,6 @@ def import_(
     about = {**content.about, "name": short, "imported from": name}
     save_folder(replace(content, about=about), output)
     kind = model_type_of(content.model.config).removeprefix("plainformer-")
+    if "left out" in about:
+        typer.echo(f"{name}: left out: {about['left out']}", err=True)
     typer.echo(f"{output}: a {kind} of {count_parameters(content.model):,} parameters, from {name}")

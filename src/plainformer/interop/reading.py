@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.errors import InputError
+from plainformer.interop import table
 from plainformer.interop.family import Family
 from plainformer.interop.table import Pair, located, pairs_of
 from plainformer.interop.weights import Weights, open_weights
@@ -61,6 +62,11 @@ def _check_copies(family: Family, pairs: list[Pair], weights: Weights, names: Ma
         if not np.array_equal(weights.read(names[copy]), weights.read(names[original])):
             what = f"config.json ties {copy} to {original}, and they differ"
             raise InputError(what, where=str(weights.where), fix="correct tie_word_embeddings")
+
+
+def left_out(family: Family, config: AnyConfig, folder: Path) -> list[str]:
+    """The parts of theirs in the folder that our model has no place for: what each is."""
+    return table.left_out(family, pairs_of(family, config), open_weights(folder).shapes)
 
 
 def read_tokenizers(config: AnyConfig, folder: Path) -> tuple[Tokenizer, Tokenizer]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import tokenizers
 
 from plainformer.models.skeleton import named_weights, skeleton_of
 from plainformer.models.transformer import Transformer
@@ -43,24 +44,49 @@ def _with_token(name: str, leaf: jax.Array, config: Any) -> jax.Array:
     return jnp.pad(leaf[: config.target_vocab], (0, 1), constant_values=NEVER) if name == "output_bias" else leaf
 
 
-def tokenizer_with_start(tokenizer: Tokenizer) -> Tokenizer:
-    """The same tokenizer with one token more, which is its padding and what the decoder starts with."""
+def tokenizer_with_end(tokenizer: Tokenizer, *, start: bool) -> Tokenizer:
+    """The same tokenizer, in a file that other libraries put the end of sentence behind a text with, as Marian needs.
+
+    Args:
+        start: give it one token more, which is its padding and what the decoder starts with.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokenizer.json"
         tokenizer.save(path)
+        if not path.exists():  # another library's own file, which knows
+            return tokenizer
         whole = json.loads(path.read_text(encoding="utf-8"))
-        names = {getattr(tokenizer.special, role): name for role, name in FORMER.items()}
-        vocabulary = whole["model"]["vocab"]
-        if isinstance(vocabulary, dict):
-            whole["model"]["vocab"] = {names.get(token, token): id for token, id in vocabulary.items()}
-        else:  # pieces with their scores
-            whole["model"]["vocab"] = [[names.get(token, token), score] for token, score in vocabulary]
-        for token in whole["added_tokens"]:
-            token["content"] = names.get(token["content"], token["content"])
-        last = {**whole["added_tokens"][-1], "id": tokenizer.vocab_size, "content": START, "special": True}
-        whole["added_tokens"].append(last)
+        if start:
+            _add_start(whole, tokenizer)
+            settings = path.with_name("tokenizer_config.json")
+            roles = json.loads(settings.read_text(encoding="utf-8")) | {"pad_token": START, "bos_token": START}
+            settings.write_text(json.dumps(roles, ensure_ascii=False), encoding="utf-8")
+        if tokenizers.Tokenizer.from_file(str(path)).encode("a").ids[-1:] != [tokenizer.eos_id]:
+            _add_end(whole, tokenizer)
         path.write_text(json.dumps(whole, ensure_ascii=False), encoding="utf-8")
-        settings = path.with_name("tokenizer_config.json")
-        roles = json.loads(settings.read_text(encoding="utf-8")) | {"pad_token": START, "bos_token": START}
-        settings.write_text(json.dumps(roles, ensure_ascii=False), encoding="utf-8")
         return Tokenizer.load(path)
+
+
+def _add_end(whole: dict[str, Any], tokenizer: Tokenizer) -> None:
+    """A last step of encoding, for those who ask for special tokens."""
+    end, first, second = tokenizer.special.eos, *({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
+    behind = {"SpecialToken": {"id": end, "type_id": 0}}
+    known = {end: {"id": end, "ids": [tokenizer.eos_id], "tokens": [end]}}
+    step = {"type": "TemplateProcessing", "single": [first, behind], "pair": [first, second, behind]}
+    step |= {"special_tokens": known}
+    before = whole.get("post_processor")
+    whole["post_processor"] = {"type": "Sequence", "processors": [before, step]} if before else step
+
+
+def _add_start(whole: dict[str, Any], tokenizer: Tokenizer) -> None:
+    """One token more, the last, and other names for those that had its roles."""
+    names = {getattr(tokenizer.special, role): name for role, name in FORMER.items()}
+    vocabulary = whole["model"]["vocab"]
+    if isinstance(vocabulary, dict):
+        whole["model"]["vocab"] = {names.get(token, token): id for token, id in vocabulary.items()}
+    else:  # pieces with their scores
+        whole["model"]["vocab"] = [[names.get(token, token), score] for token, score in vocabulary]
+    for token in whole["added_tokens"]:
+        token["content"] = names.get(token["content"], token["content"])
+    last = {**whole["added_tokens"][-1], "id": tokenizer.vocab_size, "content": START, "special": True}
+    whole["added_tokens"].append(last)
