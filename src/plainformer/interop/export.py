@@ -97,7 +97,7 @@ def _weights(family: Family, model: Model) -> dict[str, np.ndarray]:
 
 def _only_tokenizer(content: Export) -> Tokenizer:
     """The tokenizer of both sides. Raises InputError where they are two."""
-    if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
+    if not content.source_tokenizer.keeps(content.target_tokenizer):
         what = "source and target have a vocabulary each, and a folder of theirs has one tokenizer.json"
         raise InputError(what, fix="train with a joint vocabulary")
     return content.source_tokenizer

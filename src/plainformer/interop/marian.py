@@ -16,7 +16,7 @@ from plainformer.interop.differences import differing, odd_widths
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import search_from, search_to
 from plainformer.interop.settings import ACTIVATION_NAMES, Settings
-from plainformer.interop.start import FORMER, model_with_start, tokenizer_with_end
+from plainformer.interop.start import FORMER, model_with_start, tokenizer_with_start
 from plainformer.models.config import Config, TransformerConfig
 from plainformer.models.reorder import with_sines_first
 from plainformer.models.skeleton import skeleton_of
@@ -93,7 +93,8 @@ def prepared(model: Transformer) -> Transformer:
 
 def spelled(tokenizer: Tokenizer, config: TransformerConfig) -> Tokenizer:
     """As `Family.spelled`."""
-    return tokenizer_with_end(tokenizer, start=config.start == "zero")
+    # An end of sentence is behind every source.
+    return (tokenizer_with_start(tokenizer) if config.start == "zero" else tokenizer).framed(eos=True)
 
 
 def roles(tokenizer: Tokenizer, generation: Mapping[str, Any]) -> dict[str, Any]:

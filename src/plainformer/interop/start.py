@@ -12,7 +12,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import tokenizers
 
 from plainformer.models.skeleton import named_weights, skeleton_of
 from plainformer.models.transformer import Transformer
@@ -44,38 +43,23 @@ def _with_token(name: str, leaf: jax.Array, config: Any) -> jax.Array:
     return jnp.pad(leaf[: config.target_vocab], (0, 1), constant_values=NEVER) if name == "output_bias" else leaf
 
 
-def tokenizer_with_end(tokenizer: Tokenizer, *, start: bool) -> Tokenizer:
-    """The same tokenizer, in a file that other libraries put the end of sentence behind a text with, as Marian needs.
+def tokenizer_with_start(tokenizer: Tokenizer) -> Tokenizer:
+    """The same tokenizer with one token more, which is its padding and what the decoder starts with.
 
-    Args:
-        start: give it one token more, which is its padding and what the decoder starts with.
+    A tokenizer that is kept as another library's files has it already.
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokenizer.json"
         tokenizer.save(path)
-        if not path.exists():  # another library's own file, which knows
+        if not path.exists():
             return tokenizer
         whole = json.loads(path.read_text(encoding="utf-8"))
-        if start:
-            _add_start(whole, tokenizer)
-            settings = path.with_name("tokenizer_config.json")
-            roles = json.loads(settings.read_text(encoding="utf-8")) | {"pad_token": START, "bos_token": START}
-            settings.write_text(json.dumps(roles, ensure_ascii=False), encoding="utf-8")
-        if tokenizers.Tokenizer.from_file(str(path)).encode("a").ids[-1:] != [tokenizer.eos_id]:
-            _add_end(whole, tokenizer)
+        _add_start(whole, tokenizer)
+        settings = path.with_name("tokenizer_config.json")
+        roles = json.loads(settings.read_text(encoding="utf-8")) | {"pad_token": START, "bos_token": START}
+        settings.write_text(json.dumps(roles, ensure_ascii=False), encoding="utf-8")
         path.write_text(json.dumps(whole, ensure_ascii=False), encoding="utf-8")
         return Tokenizer.load(path)
-
-
-def _add_end(whole: dict[str, Any], tokenizer: Tokenizer) -> None:
-    """A last step of encoding, for those who ask for special tokens."""
-    end, first, second = tokenizer.special.eos, *({"Sequence": {"id": name, "type_id": 0}} for name in "AB")
-    behind = {"SpecialToken": {"id": end, "type_id": 0}}
-    known = {end: {"id": end, "ids": [tokenizer.eos_id], "tokens": [end]}}
-    step = {"type": "TemplateProcessing", "single": [first, behind], "pair": [first, second, behind]}
-    step |= {"special_tokens": known}
-    before = whole.get("post_processor")
-    whole["post_processor"] = {"type": "Sequence", "processors": [before, step]} if before else step
 
 
 def _add_start(whole: dict[str, Any], tokenizer: Tokenizer) -> None:
