@@ -41,7 +41,7 @@ VARIANTS = {
         tie="source-target", decoder_layers=1, pad_vocab_to=1,
     ),
     "marian: sines before cosines, silu, a bias of every logit, started from zero": replace(
-        PAPER, sinusoidal_order="half", activation="silu", output_bias=True, start="zero", decoder_layers=1,
+        PAPER, sinusoidal_order="half", activation="silu", output_bias=True, decoder_start="zero", decoder_layers=1,
     ),
 }  # fmt: skip
 

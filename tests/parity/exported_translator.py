@@ -49,7 +49,7 @@ def export(run: Path, folder: Path) -> bool:
     content = load_folder(find_model(run))
     tokenizers = content.source_tokenizer, content.target_tokenizer
     print(f"{folder}: {export_model(Export(content.model, *tokenizers, SEARCH, content.about), folder)}")
-    return getattr(content.model.config, "start", "token") == "zero"
+    return getattr(content.model.config, "decoder_start", "token") == "zero"
 
 
 def by_plainformer(folder: Path, sentences: Sequence[str]) -> list[str]:

@@ -180,8 +180,8 @@ TRAINED = {
     "nothing tied": replace(OURS, tie="none", pad_vocab_to=1),
 }
 FROM_ZERO = {
-    "started from zero": replace(OURS, start="zero"),
-    "started from zero, with a bias, nothing tied": replace(OURS, start="zero", output_bias=True, tie="none"),
+    "started from zero": replace(OURS, decoder_start="zero"),
+    "started from zero, with a bias, nothing tied": replace(OURS, decoder_start="zero", output_bias=True, tie="none"),
 }
 
 

@@ -88,13 +88,13 @@ def prepared(model: Transformer) -> Transformer:
         zeros = jnp.zeros(skeleton.output_bias.shape)
         whole = eqx.tree_at(lambda m: m.output_bias, model, zeros, is_leaf=lambda leaf: leaf is None)
         model = jax.tree.unflatten(jax.tree.structure(skeleton), jax.tree.leaves(whole))
-    return model_with_start(model) if model.config.start == "zero" else model
+    return model_with_start(model) if model.config.decoder_start == "zero" else model
 
 
 def spelled(tokenizer: Tokenizer, config: TransformerConfig) -> Tokenizer:
     """As `Family.spelled`."""
     # An end of sentence is behind every source.
-    return (tokenizer_with_start(tokenizer) if config.start == "zero" else tokenizer).framed(eos=True)
+    return (tokenizer_with_start(tokenizer) if config.decoder_start == "zero" else tokenizer).framed(eos=True)
 
 
 def roles(tokenizer: Tokenizer, generation: Mapping[str, Any]) -> dict[str, Any]:

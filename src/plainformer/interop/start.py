@@ -28,7 +28,7 @@ def model_with_start(model: Transformer) -> Transformer:
     """The same function of one token more, the last, which the decoder starts with; it has a bias of every logit."""
     config = model.config
     grown = {f"{side}_vocab": getattr(config, f"{side}_vocab") + 1 for side in ("source", "target")}
-    wanted = replace(config, **grown, start="token", pad_vocab_to=1)
+    wanted = replace(config, **grown, decoder_start="token", pad_vocab_to=1)
     leaves = [_with_token(name, leaf, config) for name, leaf in named_weights(model).items()]
     return jax.tree.unflatten(jax.tree.structure(skeleton_of(wanted)), leaves)
 

@@ -134,7 +134,7 @@ class TransformerConfig(Config):
     target embedding and output projection are one matrix (section 3.4: three-way).
 
     Two things are Marian's (Junczys-Dowmunt et al. 2018), and not the paper's: `output_bias`, a bias of every token's
-    logit; and `start`: with `zero` the decoder's first input is its position alone, and no token's embedding.
+    logit; and `decoder_start`: with `zero` the decoder's first input is its position alone, and no token's embedding.
     """
 
     source_vocab: int
@@ -145,7 +145,7 @@ class TransformerConfig(Config):
     max_len: int = 512
     tie: Tie = "three-way"
     output_bias: bool = False
-    start: Literal["token", "zero"] = "token"
+    decoder_start: Literal["token", "zero"] = "token"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -174,7 +174,7 @@ class Transformer(eqx.Module):
         the causal mask already hides it from every real position.
         """
         embedding_key, stack_key = split_keys(key, 2)
-        x = self._embed(self._target_embedding, target, embedding_key, starts=self.config.start)
+        x = self._embed(self._target_embedding, target, embedding_key, starts=self.config.decoder_start)
         mask, memory_mask = causal_mask(target.shape[1]), padding_mask(source_valid)
         return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace.scope("decoder"))
 
@@ -222,7 +222,7 @@ class Transformer(eqx.Module):
         Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
         """
         at = in_order(state.written[0], ids.shape[1], places_of(state.caches)) if at is None else at
-        x = self._embed(self._target_embedding, ids, None, at.positions, starts=self.config.start)
+        x = self._embed(self._target_embedding, ids, None, at.positions, starts=self.config.decoder_start)
         memory_mask = padding_mask(state.memory_valid)
         caches: list[KeysValues] = []
         for layer, cache, memory in zip(self.decoder.layers, state.caches, state.memory, strict=True):

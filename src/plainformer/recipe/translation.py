@@ -73,7 +73,7 @@ class TransformerOptions(ShapeOptions):
         default=None, description="Which embedding tables are one (§3.4: three-way)."
     )
     output_bias: bool | None = Field(default=None, description="A bias of every token's logit, as Marian has it.")
-    start: Literal["token", "zero"] | None = Field(
+    decoder_start: Literal["token", "zero"] | None = Field(
         default=None, description="The decoder's first input: a token, or its position alone (Marian, CTranslate2)."
     )
 
