@@ -171,7 +171,7 @@ def spawn() -> Callable[..., subprocess.Popen[bytes]]:
 
 
 def _finished(process: subprocess.Popen[bytes], stdin: bytes | None = None) -> Outcome:
-    out, err = process.communicate(stdin, timeout=120)
+    out, err = process.communicate(stdin, timeout=600)  # on a busy machine, too
     return Outcome(process.returncode, out.decode(), err.decode())
 
 
