@@ -96,7 +96,7 @@ def _fused_forward(smoothing, vocab, hidden, weight, bias, targets, valid):
     no_bias = None if bias is None else jnp.zeros(bias.shape, at_least_float32(bias))
     carry = _zeros(), jnp.zeros(table.shape, at_least_float32(table)), no_bias
     (sums, d_table, d_bias), d_hidden = jax.lax.scan(visit, carry, _chunks(hidden, targets, valid))
-    d_bias = None if bias is None else d_bias.astype(bias.dtype)
+    d_bias = None if bias is None or d_bias is None else d_bias.astype(bias.dtype)
     return sums, (d_hidden.reshape(-1, hidden.shape[1])[: len(hidden)], d_table.T.astype(weight.dtype), d_bias)
 
 

@@ -185,7 +185,7 @@ def check_the_past_gets_no_gradient_from_the_future(subject: Subject) -> None:
         size[at] = np.abs(subject.gradients(subject.sample, mixture)[table][tokens]).max(axis=1)
     assert (size[np.triu_indices(TARGET, 1)] == 0.0).all(), f"a later target token has a gradient:\n{size}"
     reached = np.tril(np.ones((TARGET, TARGET), bool))
-    if getattr(subject.config, "decoder_start", "token") == "zero":  # the first token is not looked up
+    if getattr(subject.model.config, "decoder_start", "token") == "zero":  # the first token is not looked up
         reached[:, 0] = False
         assert (size[:, 0] == 0.0).all(), f"a start from zero has a gradient:\n{size}"
     # Noise is some 1e-7.

@@ -11,6 +11,7 @@ Each line that differs is shown, with the two translations. It is a program and 
 import argparse
 import tempfile
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def by_transformers(folder: Path, sentences: Sequence[str]) -> list[str]:
 def by_ctranslate2(folder: Path, converted: Path, sentences: Sequence[str]) -> list[str] | None:
     """None where it is not installed."""
     try:
-        import ctranslate2
+        ctranslate2 = import_module("ctranslate2")
     except ImportError:
         return None
     from transformers import AutoTokenizer

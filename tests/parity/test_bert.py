@@ -22,7 +22,7 @@ from plainformer.models import EncoderConfig
 from plainformer.nn.trace import traced
 from plainformer.text.word import train_word
 
-SIZES = {
+SIZES: dict[str, Any] = {
     "vocab_size": 31,
     "max_position_embeddings": 17,
     "hidden_size": 12,
@@ -67,13 +67,14 @@ def made(kind: Any, folder: Path, **settings: Any) -> tuple[Any, Any]:
 
 def read(folder: Path) -> Any:
     values = json.loads((folder / "config.json").read_text())
-    return load_model(BERT, BERT.config_from(values, "config.json"), folder)
+    config: Any = BERT.config_from(values, "config.json")
+    return load_model(BERT, config, folder)
 
 
 def inputs(theirs: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Ids, of which none is their padding, which are real, and types; one text has all positions, one a single one."""
     config, random = theirs.config, np.random.default_rng(5)
-    length = length or config.max_position_embeddings
+    length = int(length or config.max_position_embeddings)
     ids = random.integers(1, config.vocab_size, (3, length))
     valid = np.arange(length)[None, :] < np.array([[length], [length // 2], [1]])
     return ids, valid, random.integers(0, config.type_vocab_size, ids.shape)

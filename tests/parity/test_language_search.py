@@ -16,9 +16,9 @@ from plainformer.decode import GenerationSettings, best_continuations
 from plainformer.models import LanguageModel
 
 EOS, MOST = 2, 12
-VOCAB = {"vocab_size": 23, "bos_token_id": 1, "eos_token_id": EOS, "pad_token_id": 0}
-SIZES = {"max_position_embeddings": 40, "num_hidden_layers": 2, "tie_word_embeddings": False}
-LLAMA = {"hidden_size": 24, "intermediate_size": 31, "num_attention_heads": 4, "num_key_value_heads": 2}
+VOCAB: dict[str, Any] = {"vocab_size": 23, "bos_token_id": 1, "eos_token_id": EOS, "pad_token_id": 0}
+SIZES: dict[str, Any] = {"max_position_embeddings": 40, "num_hidden_layers": 2, "tie_word_embeddings": False}
+LLAMA: dict[str, Any] = {"hidden_size": 24, "intermediate_size": 31, "num_attention_heads": 4, "num_key_value_heads": 2}
 MODELS = {
     "gpt2": lambda: GPT2LMHeadModel(GPT2Config(**VOCAB, **SIZES, n_embd=18, n_head=3)),
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**VOCAB, **SIZES, **LLAMA)),

@@ -85,7 +85,8 @@ def made(folder: Path, **settings: Any) -> tuple[Any, Transformer]:
 
 def read(folder: Path) -> Any:
     values = json.loads((folder / "config.json").read_text())
-    return load_model(MARIAN, MARIAN.config_from(values, "config.json"), folder)
+    config: Any = MARIAN.config_from(values, "config.json")
+    return load_model(MARIAN, config, folder)
 
 
 def inputs(theirs: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
