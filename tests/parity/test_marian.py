@@ -179,6 +179,7 @@ TRAINED = {
     "an odd stream": replace(OURS, d_model=15, heads=3, activation="gelu", scale_embeddings=False),
     "a table for each": replace(OURS, tie="target-output"),
     "nothing tied": replace(OURS, tie="none", pad_vocab_to=1),
+    "no biases at all": replace(OURS, bias=False),
 }
 FROM_ZERO = {
     "started from zero": replace(OURS, decoder_start="zero"),
@@ -233,13 +234,12 @@ def test_a_decoder_that_starts_from_zero_is_theirs_with_one_token_more(name: str
 
 
 def test_the_parts_that_stand_in_the_way_of_an_export_are_named() -> None:
-    config = replace(OURS, norm="rms", norm_position="pre", position="learned", gated=True, bias=False, d_k=5, d_v=3)
+    config = replace(OURS, norm="rms", norm_position="pre", position="learned", gated=True, d_k=5, d_v=3)
     assert MARIAN.differences(replace(config, tie="source-target")) == [
         "norm is 'rms', and theirs is 'layer'",
         "norm_position is 'pre', and theirs is 'post'",
         "position is 'learned', and theirs is 'sinusoidal'",
         "gated is True, and theirs is False",
-        "bias is False, and theirs is True",
         "epsilon is 1e-06, and theirs is 1e-05",
         "source and target share a table which the output does not",
         "d_k is 5, and theirs is d_model / heads = 7",

@@ -27,7 +27,7 @@ LLAMA = replace(
     GPT, norm="rms", position="rotary", theta=50.0, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 20), gated=True,
     activation="silu", bias=False, d_k=6, d_v=6, kv_heads=1, tie=False,
 )  # fmt: skip
-CONFIGS = {"gpt2": GPT, "llama": LLAMA}
+CONFIGS = {"gpt2": GPT, "gpt2 without biases": replace(GPT, bias=False), "llama": LLAMA}
 SETTINGS = {"temperature": 0.0, "max_tokens": 20}
 
 

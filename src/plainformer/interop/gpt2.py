@@ -4,6 +4,7 @@ Its linear maps are "Conv1D": matrices that lie as ours do, (d_in, d_out).
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from plainformer.interop.differences import differing, grouped_heads, odd_widths
@@ -11,6 +12,8 @@ from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import sampling_from, sampling_to
 from plainformer.interop.settings import ACTIVATION_NAMES, Settings
 from plainformer.models.config import Config, LanguageModelConfig
+from plainformer.models.language_model import LanguageModel
+from plainformer.models.skeleton import with_zero_biases
 
 
 def config_from(values: Mapping[str, Any], where: str) -> LanguageModelConfig:
@@ -46,11 +49,14 @@ def differences(config: Config) -> list[str]:
         "norm_position": "pre",
         "position": "learned",
         "gated": False,
-        "bias": True,
-        "bias_in": "all",
         "scale_embeddings": False,
     }
     return [*differing(config, theirs), *odd_widths(config), *grouped_heads(config)]
+
+
+def prepared(model: LanguageModel) -> LanguageModel:
+    """The same function with a bias of every map, if only zeros."""
+    return with_zero_biases(model, replace(model.config, bias=True, bias_in="all"))
 
 
 def config_to(config: LanguageModelConfig) -> dict[str, Any]:
@@ -107,6 +113,7 @@ GPT2 = Family(
     copies={"lm_head.weight": "transformer.wte.weight"},
     layers={"transformer.h.{layer}": "{layer}/output"},
     ignored=("transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"),
+    prepared=prepared,
     generation_from=sampling_from,
     generation_to=sampling_to,
 )

@@ -8,10 +8,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import equinox as eqx
-import jax
-import jax.numpy as jnp
-
 from plainformer.interop.differences import differing, odd_widths
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import search_from, search_to
@@ -19,7 +15,7 @@ from plainformer.interop.settings import ACTIVATION_NAMES, Settings
 from plainformer.interop.start import FORMER, model_with_start, tokenizer_with_start
 from plainformer.models.config import Config, TransformerConfig
 from plainformer.models.reorder import with_sines_first
-from plainformer.models.skeleton import skeleton_of
+from plainformer.models.skeleton import with_zero_biases
 from plainformer.models.transformer import Transformer
 from plainformer.text import Tokenizer
 
@@ -71,8 +67,6 @@ def differences(config: Config) -> list[str]:
         "norm_position": "post",
         "position": "sinusoidal",
         "gated": False,
-        "bias": True,
-        "bias_in": "all",
         "epsilon": EPSILON,
     }
     ties = ["source and target share a table which the output does not"] if config.tie == "source-target" else []
@@ -80,14 +74,10 @@ def differences(config: Config) -> list[str]:
 
 
 def prepared(model: Transformer) -> Transformer:
-    """The same function with its features in their order, a bias of every logit, if only zeros, and a token to start
+    """The same function with its features in their order, biases everywhere, if only zeros, and a token to start
     with."""
     model = with_sines_first(model)
-    if model.output_bias is None:
-        skeleton = skeleton_of(replace(model.config, output_bias=True))
-        zeros = jnp.zeros(skeleton.output_bias.shape)
-        whole = eqx.tree_at(lambda m: m.output_bias, model, zeros, is_leaf=lambda leaf: leaf is None)
-        model = jax.tree.unflatten(jax.tree.structure(skeleton), jax.tree.leaves(whole))
+    model = with_zero_biases(model, replace(model.config, bias=True, bias_in="all", output_bias=True))
     return model_with_start(model) if model.config.decoder_start == "zero" else model
 
 

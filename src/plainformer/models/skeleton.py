@@ -4,6 +4,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
@@ -36,3 +37,10 @@ def named_weights(model: eqx.Module) -> dict[str, jax.Array]:
     """Every parameter by its path in the model, as `named_shapes` names them."""
     leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+
+
+def with_zero_biases(model: Any, config: AnyConfig) -> Any:
+    """The same function with the further biases that `config` has, all of them zero."""
+    weights, skeleton = named_weights(model), skeleton_of(config)
+    leaves = [weights[name] if name in weights else jnp.zeros(shape) for name, shape in named_shapes(skeleton).items()]
+    return jax.tree.unflatten(jax.tree.structure(skeleton), leaves)

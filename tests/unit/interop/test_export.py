@@ -49,7 +49,6 @@ def test_the_way_out_and_back_is_exact(config: LanguageModelConfig, name: str, t
         ({"scale_embeddings": True}, "scale_embeddings is True, and theirs is False"),
         ({"kv_heads": 1}, "3 heads share 1 keys and values, and theirs have their own"),
         ({"d_k": 5, "d_v": 7}, "d_k is 5, and theirs is d_model / heads = 4, d_v is 7, and theirs is"),
-        ({"bias": False}, "bias is False, and theirs is True"),
         ({"norm": "rms", "position": "rotary"}, "as LlamaForCausalLM: gated is False, and theirs is True)"),
     ],
 )
