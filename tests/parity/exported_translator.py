@@ -4,7 +4,8 @@
 
 Exports the model of RUN, and translates the lines of the file SENTENCES with the exported folder: by plainformer, by
 the Hugging Face library's `generate` and, where it is installed and the decoder starts from zero, by CTranslate2, which
-its own converter makes a model for. All search alike: a full beam of 4, an average length penalty, at most 100 tokens.
+its own converter makes a model for. All search alike: a full beam of 4, an average length penalty, at most 100 tokens;
+it ends as each of the two libraries ends it.
 Each line that differs is shown, with the two translations. It is a program and no test: it needs a trained model.
 """
 
@@ -38,6 +39,8 @@ def main() -> None:
         if not starts_from_zero:
             print("ctranslate2: not asked; it starts every Marian from zero, and this model starts from a token")
         else:
+            # Its search ends as soon as there are as many ended hypotheses as the beam is wide.
+            ours = by_plainformer(folder, sentences, stop="enough")
             compare("ctranslate2", ours, by_ctranslate2(folder, Path(scratch) / "converted", sentences))
 
 
@@ -53,10 +56,10 @@ def export(run: Path, folder: Path) -> bool:
     return getattr(content.model.config, "decoder_start", "token") == "zero"
 
 
-def by_plainformer(folder: Path, sentences: Sequence[str]) -> list[str]:
+def by_plainformer(folder: Path, sentences: Sequence[str], **changes: Any) -> list[str]:
     from plainformer.decode.load import load
 
-    return load(folder).translate(sentences)
+    return load(folder).translate(sentences, **changes)
 
 
 def by_transformers(folder: Path, sentences: Sequence[str]) -> list[str]:

@@ -65,10 +65,11 @@ def test_logits_are_the_same_at_each_station(name: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(eqx.filter_jit(last)(jnp.asarray(ids)), expected, rtol=0, atol=1e-6)
 
 
+@pytest.mark.parametrize("behind_bos", [False, True])
 @pytest.mark.parametrize("name", CONFIGS)
-def test_the_exported_folder_writes_the_same_text_there(name: str, tmp_path: Path) -> None:
+def test_the_exported_folder_writes_the_same_text_there(name: str, behind_bos: bool, tmp_path: Path) -> None:
     """By its own tokenizer and its own settings of decoding, without a word said about either."""
-    letters = train_character(TEXT[:2])  # whose texts are their ids, whatever is written
+    letters = train_character(TEXT[:2]).framed(bos=behind_bos)  # whose texts are their ids, whatever is written
     model = model_of(replace(CONFIGS[name], vocab=letters.vocab_size))
     export_model(Export(model, letters, letters, SETTINGS), tmp_path / "out")
     tokenizer: Any = AutoTokenizer.from_pretrained(tmp_path / "out", local_files_only=True)
@@ -81,6 +82,7 @@ def test_the_exported_folder_writes_the_same_text_there(name: str, tmp_path: Pat
     assert len({said for (said,) in found}) > 4, "the texts hardly differ"
     for prompt, (said,) in zip(prompts, found, strict=True):
         inputs = tokenizer(prompt, return_tensors="pt")
+        assert (inputs["input_ids"][0, 0] == letters.bos_id) == behind_bos
         (ids,) = theirs.generate(**inputs, bad_words_ids=silent).tolist()
         assert said == letters.decode(ids[inputs["input_ids"].shape[1] :])
 

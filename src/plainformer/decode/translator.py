@@ -124,9 +124,12 @@ class Translator:
         return self.model if self.weights == "float32" else self.model.for_decoding(self.weights)
 
     def _sayable(self) -> Collection[int] | None:
-        """All ids but the one for what the vocabulary lacks: it stands for no text, and would be dropped unseen."""
-        unknown = self.target_tokenizer.unk_id
-        return None if unknown is None else [id for id in range(self.model.config.target_vocab) if id != unknown]
+        """All tokens but the one for what the vocabulary lacks: it stands for no text, and would be dropped unseen."""
+        unknown, tokens = self.target_tokenizer.unk_id, self.target_tokenizer.vocab_size
+        rows = self.model.config.target_vocab
+        if unknown is None and tokens >= rows:
+            return None
+        return [id for id in range(min(tokens, rows)) if id != unknown]
 
     def _special(self) -> dict[str, Any]:
         return {

@@ -257,7 +257,9 @@ class Writer:
         """What ends a text, and what is never written: tokens that stand for no text."""
         eos = self.tokenizer.special_id("eos")
         others = {self.tokenizer.special_id(role) for role in ("pad", "bos", "unk", "mask")}
-        return {"eos": eos, "forbidden": sorted(id for id in others if id is not None and id != eos)}
+        never = {id for id in others if id is not None and id != eos}
+        never |= set(range(self.tokenizer.vocab_size, self.model.config.vocab))  # rows that are no tokens
+        return {"eos": eos, "forbidden": sorted(never)}
 
     def _text(self, prompt: list[int], stop: Sequence[str] = ()) -> "_Text":
         stops = [stop] if isinstance(stop, str) else stop
@@ -275,9 +277,13 @@ class Writer:
     def _encode(
         self, texts: Sequence[str], what: str = "prompt", where: Sequence[str] | None = None
     ) -> list[list[int]]:
-        """Raises InputError for a text that gives no tokens, or that the vocabulary cannot spell."""
+        """The ids of each text, behind bos where the tokenizer's file puts it there.
+
+        Raises InputError for a text that gives no tokens, or that the vocabulary cannot spell.
+        """
         fix = "give some text to go on from, such as a newline" if what == "prompt" else "give some text"
-        return encode_texts(self.tokenizer, texts, what, where=where, fix=fix)
+        rows = encode_texts(self.tokenizer, texts, what, where=where, fix=fix)
+        return [[self.tokenizer.bos_id, *ids] for ids in rows] if self.tokenizer.leads_with_bos else rows
 
 
 def _numbers(samples: int) -> range:

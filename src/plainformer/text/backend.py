@@ -53,6 +53,10 @@ class Backend(Protocol):
         """The same, saved so that other readers put these tokens around a text, as far as its files can say that."""
         ...
 
+    def first(self) -> int | None:
+        """The id that its files put before a text, for those who ask for special tokens."""
+        ...
+
     def described(self) -> Any:
         """All that decides what it does, as JSON's values."""
         ...
@@ -126,6 +130,10 @@ class LibraryBackend:
             single=f"{before}$A{after}", pair=f"{before}$A{after} $B:1{after}", special_tokens=around
         )
         return LibraryBackend(copy, self._special)
+
+    def first(self) -> int | None:
+        bare, framed = self.encode("a"), self._tokenizer.encode("a").ids
+        return framed[0] if framed[:1] != bare[:1] else None
 
     def described(self) -> Any:
         return json.loads(self._tokenizer.to_str())

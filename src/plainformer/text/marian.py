@@ -85,6 +85,9 @@ class MarianBackend:
     def framed(self, first: str | None, last: str | None) -> "MarianBackend":
         return self  # its class in transformers puts eos behind a text in any case
 
+    def first(self) -> int | None:
+        return None
+
     def described(self) -> Any:
         hashes = {name: hashlib.sha256(content).hexdigest() for name, content in self._files.items()}
         return {"marian": hashes, "side": self._side}

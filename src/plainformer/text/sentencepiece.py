@@ -80,6 +80,9 @@ class SentencePieceBackend:
     def framed(self, first: str | None, last: str | None) -> "SentencePieceBackend":
         return self  # no class of transformers that applies a .model by SentencePiece puts tokens around a text
 
+    def first(self) -> int | None:
+        return None
+
     def described(self) -> Any:
         return {"sentencepiece": hashlib.sha256(self._model).hexdigest(), "added": list(self._added)}
 

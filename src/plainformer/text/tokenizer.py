@@ -238,6 +238,11 @@ class Tokenizer:
         first, last = (self.token(self.bos_id) if bos else None), (self.token(self.eos_id) if eos else None)
         return Tokenizer(self._backend.framed(first, last), self.special)
 
+    @cached_property
+    def leads_with_bos(self) -> bool:
+        """Whether its file says that a text stands behind bos, as Llama's models read it (`framed`)."""
+        return self.special.bos is not None and self._backend.first() == self.bos_id
+
     def keeps(self, other: "Tokenizer") -> bool:
         """Whether the files that `save` writes are those of `other` too, as are both sides of Marian's."""
         same = self._backend.files("tokenizer") == other._backend.files("tokenizer")

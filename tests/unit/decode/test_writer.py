@@ -127,6 +127,27 @@ def test_special_tokens_are_never_written(toys: SimpleNamespace) -> None:
     assert min(lengths) < 90
 
 
+def test_rows_of_a_model_that_are_no_tokens_are_never_written(toys: SimpleNamespace) -> None:
+    """A checkpoint may have more rows than its tokenizer has tokens; here these are by far the most probable."""
+    table = np.zeros((CHARACTERS.vocab_size + 3,) * 2)
+    table[:, CHARACTERS.vocab_size :] = 9.0
+    writer = Writer(toys.bigram(table), CHARACTERS, SamplingSettings(max_tokens=30))
+    assert any(writer.generate(["a"], samples=5)[0])
+
+
+def test_a_prompt_stands_behind_bos_where_the_tokenizers_file_says_so(toys: SimpleNamespace) -> None:
+    """After bos comes the prompt's letter, so that the text begins with the second of the script."""
+    framed = CHARACTERS.framed(bos=True)
+    ids = [framed.bos_id, *framed.encode("abc"), framed.eos_id]
+    model = toys.script(ids, framed.vocab_size, context=len(ids))
+    settings = SamplingSettings(max_tokens=40, temperature=0.0)
+    assert (framed.leads_with_bos, CHARACTERS.leads_with_bos) == (True, False)
+    assert Writer(model, framed, settings).generate(["a"]) == [["bc"]]
+    assert Writer(model, CHARACTERS, settings).generate(["a"]) == [["abc"]]
+    scores = Writer(model, framed, settings).score(["a"])  # a single token: bos is what it comes after
+    assert [len(score.logprobs) for score in scores] == [1]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Scores and search
 # ---------------------------------------------------------------------------------------------------------------------
