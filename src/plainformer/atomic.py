@@ -19,7 +19,10 @@ def replacing(path: Path, partial: Path | None = None) -> Iterator[Path]:
     """
     partial = partial or path.with_name(path.name + ".partial")
     try:
+        partial.touch()
+        usual = partial.stat().st_mode
         yield partial
+        partial.chmod(usual)  # some libraries write files that their user alone may read
         with partial.open("rb") as file:
             os.fsync(file.fileno())  # or a power cut could leave a name with nothing behind it
         os.replace(partial, path)

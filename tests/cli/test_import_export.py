@@ -60,6 +60,7 @@ def test_nothing_is_overwritten(cli, models, checkpoint, tmp_path) -> None:
             ("import", "/no/such/folder"),
             "/no/such/folder: there is no such folder; name a folder, or a model",
         ),
+        (("import", "./nowhere"), "./nowhere: there is no such folder; name a folder, or a model"),
         (("import", "{checkpoint}", "--revision", "main"), "--revision: a folder has no revisions; leave it out"),
         (
             ("export", "{translator}", "--to", "tensorflow"),

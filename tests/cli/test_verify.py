@@ -48,6 +48,8 @@ def test_the_first_layer_that_departs_is_named(cli, models, checkpoint, tmp_path
 def test_a_folder_that_is_not_theirs_is_one_line(cli, models, tmp_path) -> None:
     said = cli("verify", models["bpe"], "--against", tmp_path).error(2)
     assert f"{tmp_path}: transformers cannot load this (" in said
+    said = cli("verify", models["bpe"], "--against", "nowhere").error(2)
+    assert "nowhere: there is no such folder; name one" in said
 
 
 def test_without_the_library_it_says_how_to_get_it(cli, models, checkpoint, monkeypatch) -> None:

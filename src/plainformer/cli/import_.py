@@ -26,11 +26,11 @@ def import_(
     from plainformer.interop.hub import NAME, fetched
     from plainformer.models.parts import count_parameters
 
-    folder, name = Path(checkpoint), checkpoint
+    folder, name = Path(checkpoint), checkpoint  # what begins with a folder that is there is no name
     if folder.exists():
         if revision is not None:
             raise InputError("a folder has no revisions", where="--revision", fix="leave it out")
-    elif not NAME.fullmatch(checkpoint):
+    elif not NAME.fullmatch(checkpoint) or checkpoint.startswith(".") or ("/" in checkpoint and folder.parent.exists()):
         raise InputError("there is no such folder", where=checkpoint, fix="name a folder, or a model of the hub")
     else:
         folder, name = fetched(checkpoint, revision), f"{checkpoint}@{revision}" if revision else checkpoint

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from plainformer.errors import WorkError
+from plainformer.errors import InputError, WorkError
 from plainformer.table import aligned
 
 
@@ -25,6 +25,8 @@ def verify(
     from plainformer.folder import load_folder
     from plainformer.interop.verify import compare
 
+    if not against.is_dir():
+        raise InputError("there is no such folder", where=str(against), fix="name one that the library has written")
     found = compare(load_folder(find_model(model)).model, against, seed=seed)
     rows = [(f"layer {name.removesuffix('/output')}", f"{difference:.1e}") for name, difference in found.layers.items()]
     for line in aligned([("against " + found.architecture, "largest difference"), *rows]):

@@ -37,6 +37,7 @@ from plainformer.recipe import (
     parse_recipe,
 )
 from plainformer.recipe.text import TextOptions
+from plainformer.recipe.translation import DecodeOptions
 from plainformer.runs.text import text_of
 from plainformer.runs.translation import read_pairs_of
 from plainformer.text import Tokenizer
@@ -137,7 +138,9 @@ def _recipe_of_translator(model: Path, languages: str, changes: Sequence[str]) -
     codes = languages.split(" to ")
     known = dict(zip(("source", "target"), codes, strict=True)) if len(codes) == 2 else {}
     settings = asdict(load_as(model, Translator).settings)
-    text = toml.dumps({"data": known, "train": {"steps": 1}, "decode": settings})
+    # What a recipe cannot say stays as the model's folder has it.
+    decode = {name: value for name, value in settings.items() if name in DecodeOptions.model_fields}
+    text = toml.dumps({"data": known, "train": {"steps": 1}, "decode": decode})
     return parse_recipe(text, changes, where=str(model))
 
 
