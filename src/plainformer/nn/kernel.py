@@ -16,7 +16,7 @@ Output = Float[Array, "batch heads query d_v"]
 
 
 MOST_KEPT = 2**25
-"""Bytes: weights of one call that are more are computed again by the gradient, instead of being kept for it."""
+"""Bytes, on all devices: weights of a call that are more are computed again by the gradient, instead of being kept."""
 
 
 @jax.custom_vjp
