@@ -2,11 +2,12 @@
 
     adapter_config.json  adapter_model.safetensors
 
-The model itself is somewhere else. Its weights are known by their hash, so that an adapter never meets others.
+The model itself is somewhere else. It is known by a hash, so that an adapter never meets another.
 """
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +26,15 @@ from plainformer.nn.lora import named_pairs, update_of
 from plainformer.shapes import Array, Float
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+BASE, BASE_FROM_HERE = "base_model_name_or_path", "base_model_path_from_here"
 PREFIX = "base_model.model."  # of every name in a file of PEFT's
 
 Model = TypeVar("Model", bound=eqx.Module)
 
 REPLACE = "put the file back, or name another model"
+DAMAGE = (OSError, ValueError, RecursionError)  # of a file of JSON, which may be nested too deep
+
+LARGEST = float(jnp.finfo(jnp.float32).max)
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,7 @@ class Adapter:
     """What the two files say beside the numbers.
 
     base: the folder of the model that it belongs to, absolute.
-    sha256: that model's `hash_of_weights`.
+    sha256: that model's `hash_of_model`.
     rank, alpha: a pair adds alpha / rank · A B to a weight.
     targets: the linear layers that have one, as `nn.lora.named_linears` names them.
     whole: parts that the base does not have, such as a classifier's output, kept as they are.
@@ -51,21 +56,32 @@ class Adapter:
     whole: tuple[str, ...] = ()
 
     def check_base(self, folder: Path) -> None:
-        """Raises InputError, in the name of the adapter's `folder`, where its base is missing or has changed."""
+        """Raises InputError, in the name of the adapter's `folder`, where its base is missing, has changed, or is made
+        from the adapter."""
         where, base = str(folder / ADAPTER_CONFIG), self.base
         if not base.is_dir():
             what = f"the model that this adapter belongs to is not there ({base})"
             raise InputError(what, where=where, fix="put it back, or set base_model_name_or_path to where it is")
-        if hash_of_weights(base) != self.sha256:
-            what = f"the weights in {base} are not those that this adapter was trained on"
-            raise InputError(what, where=where, fix="put the old ones back, or train again")
+        met, below = {folder.resolve()}, base
+        while (below / ADAPTER_CONFIG).exists():
+            if below.resolve() in met:
+                what = "the model that this adapter belongs to is made from the adapter itself"
+                raise InputError(what, where=where, fix="set base_model_name_or_path to the one that it was trained on")
+            met.add(below.resolve())
+            below = read_adapter(below).base
+        if hash_of_model(base) != self.sha256:
+            what = f"the model in {base} is not the one that this adapter was trained on"
+            raise InputError(what, where=where, fix="put the old one back, or train again")
 
 
-def hash_of_weights(folder: Path) -> str:
-    """SHA-256 (hex) of the weights in a model folder: of its file or, of several, of one after the other.
+def hash_of_model(folder: Path) -> str:
+    """SHA-256 (hex) of all that decides what the model in a folder computes: its weights and its settings.
+
+    Of the files of weights, one after the other, then of `config.json` and `adapter_config.json`, as far as they are
+    there, in canonical JSON; facts for the reader, and where an adapter's base lies, are left out.
 
     Raises:
-        InputError: there are none.
+        InputError: there are no weights, or the settings are damaged.
     """
     kinds = (ADAPTER_WEIGHTS, "model.safetensors", "*.safetensors", "pytorch_model*.bin")
     files = next((found for kind in kinds if (found := sorted(folder.glob(kind)))), None)
@@ -76,7 +92,23 @@ def hash_of_weights(folder: Path) -> str:
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
+    for name in ("config.json", ADAPTER_CONFIG):
+        if (folder / name).exists():
+            values = _read_settings(folder / name)
+            said = {key: value for key, value in values.items() if key not in ("about", BASE, BASE_FROM_HERE)}
+            digest.update(json.dumps(said, sort_keys=True, separators=(",", ":")).encode("ascii"))
     return digest.hexdigest()
+
+
+def _read_settings(path: Path) -> dict[str, Any]:
+    """The JSON object in a file. Raises InputError where there is none."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except DAMAGE as damage:
+        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
+    if not isinstance(values, dict):
+        raise InputError("the file does not hold a JSON object", where=str(path), fix=REPLACE)
+    return values
 
 
 def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
@@ -94,7 +126,8 @@ def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
         named = _named(eqx.filter(getattr(model, part), eqx.is_inexact_array))
         arrays |= {f"{PREFIX}{part}.{name}": leaf for name, leaf in named.items()}
     try:
-        atomic.write_text(folder / ADAPTER_CONFIG, json.dumps(_to_peft(adapter), indent=2, ensure_ascii=False) + "\n")
+        said = json.dumps(_to_peft(adapter, folder), indent=2, ensure_ascii=False)
+        atomic.write_text(folder / ADAPTER_CONFIG, said + "\n")
         with atomic.replacing(folder / ADAPTER_WEIGHTS) as partial:
             save_file(jax.device_get(arrays), partial, metadata={"format": "np"})
     except (OSError, SafetensorError) as failure:
@@ -104,13 +137,10 @@ def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
 def read_adapter(folder: Path) -> Adapter:
     """What `adapter_config.json` says. Raises InputError where it is damaged, or not one of ours."""
     path = folder / ADAPTER_CONFIG
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as damage:
-        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
-    wanted = {"base_model_name_or_path": str, "base_model_sha256": str, "r": int, "lora_alpha": float}
+    values = _read_settings(path)
+    wanted = {BASE: str, "base_model_sha256": str, "r": int, "lora_alpha": float}
     for key, kind in wanted.items():
-        if not is_of_type(values.get(key) if isinstance(values, dict) else None, kind):
+        if not is_of_type(values.get(key), kind):
             what = f"{key} is missing, or not of type {kind.__name__}"
             raise InputError(what, where=str(path), fix="only adapters that plainformer trained can be read")
     names = [values.get(key) or [] for key in ("target_modules", "modules_to_save")]
@@ -118,13 +148,24 @@ def read_adapter(folder: Path) -> Adapter:
         raise InputError("target_modules and modules_to_save must be lists of names", where=str(path), fix=REPLACE)
     if values["r"] < 1:
         raise InputError(f"r is {values['r']} and must be at least 1", where=str(path), fix=REPLACE)
+    if not abs(values["lora_alpha"]) <= LARGEST:
+        what = f"lora_alpha is {values['lora_alpha']:.3g} and must be a finite number in float32"
+        raise InputError(what, where=str(path), fix=REPLACE)
     return Adapter(
-        Path(values["base_model_name_or_path"]),
+        _base(values, folder.absolute()),
         values["base_model_sha256"],
         values["r"],
         float(values["lora_alpha"]),
         *map(tuple, names),
     )
+
+
+def _base(values: Mapping[str, Any], folder: Path) -> Path:
+    """The folder of the base: where it was or, if it and the adapter were moved together, where it is from here."""
+    named, beside = folder / values[BASE], values.get(BASE_FROM_HERE)
+    if isinstance(beside, str) and not named.is_dir() and (folder / beside).is_dir():
+        return (folder / beside).resolve()
+    return named
 
 
 def merge_adapter(adapter: Adapter, base: eqx.Module, skeleton: Model, folder: Path) -> Model:
@@ -135,7 +176,8 @@ def merge_adapter(adapter: Adapter, base: eqx.Module, skeleton: Model, folder: P
         skeleton: the model that it makes, with shapes for arrays.
 
     Raises:
-        InputError: the pairs are missing, damaged, not finite, or not of this base; all that are, at once.
+        InputError: the pairs are missing, damaged, or not of this base, all that are, at once; or they, or a weight
+            that they are added to, are not finite.
     """
     path = folder / ADAPTER_WEIGHTS
     weights = _named(eqx.filter(base, eqx.is_inexact_array))
@@ -156,6 +198,7 @@ def merge_adapter(adapter: Adapter, base: eqx.Module, skeleton: Model, folder: P
     for name in adapter.targets:
         a, b = found[f"{name}.lora_A.weight"].T, found[f"{name}.lora_B.weight"].T
         merged[f"{name}.weight"] = weights[f"{name}.weight"] + update_of(a, b, adapter.alpha / adapter.rank)
+    _check_finite({f"{name}.weight": merged[f"{name}.weight"] for name in adapter.targets}, path)
     return jax.tree.unflatten(jax.tree.structure(skeleton), [merged[name] for name in shapes])
 
 
@@ -181,10 +224,14 @@ def _read_arrays(path: Path) -> dict[str, Float[Array, "..."]]:
         raise InputError("the adapter's weights are missing", where=str(path), fix=REPLACE) from missing
     except (SafetensorError, OSError) as damage:
         raise InputError(f"the adapter's weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
+    _check_finite(arrays, path)
+    return arrays
+
+
+def _check_finite(arrays: Mapping[str, Array], path: Path) -> None:
     if broken := [name for name, array in arrays.items() if not bool(jnp.isfinite(array).all())]:
         what = f"{len(broken)} of {len(arrays)} arrays hold numbers that are not finite: {', '.join(broken)}"
         raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
-    return arrays
 
 
 def _named(model: Any) -> dict[str, Any]:
@@ -193,11 +240,19 @@ def _named(model: Any) -> dict[str, Any]:
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
-def _to_peft(adapter: Adapter) -> dict[str, Any]:
-    """PEFT's keys, and one of ours: the hash. Our weights are (d_in, d_out), which PEFT calls `fan_in_fan_out`."""
+def _to_peft(adapter: Adapter, folder: Path) -> dict[str, Any]:
+    """PEFT's keys, and two of ours: the hash, and where the base is from the adapter's folder.
+
+    Our weights are (d_in, d_out), which PEFT calls `fan_in_fan_out`.
+    """
+    try:
+        beside = Path(os.path.relpath(adapter.base.resolve(), folder.resolve())).as_posix()
+    except ValueError:  # another drive of Windows
+        beside = None
     return {
         "peft_type": "LORA",
-        "base_model_name_or_path": str(adapter.base),
+        BASE: str(adapter.base),
+        BASE_FROM_HERE: beside,
         "base_model_sha256": adapter.sha256,
         "r": adapter.rank,
         "lora_alpha": adapter.alpha,

@@ -103,7 +103,10 @@ class ModelFolder:
 def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> None:
     """Write everything, or all but the weights; files that are there are replaced one by one, the weights last.
 
+    An adapter then takes away the weights that were there, and weights an adapter, or it would be read in their place.
+
     Raises:
+        InputError: the adapter would take the place of the model that it belongs to.
         WorkError: the disk refused.
     """
     config = {
@@ -112,6 +115,9 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
         "about": dict(content.about),
         **content.model.config.to_dict(),
     }
+    if content.adapter and content.adapter.base.resolve() == folder.resolve():
+        what = "the adapter would take the place of the model that it belongs to"
+        raise InputError(what, where=str(folder), fix="save it in another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         content.source_tokenizer.save(folder / "tokenizer.json")
@@ -122,8 +128,11 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
         atomic.write_text(folder / "README.md", _card(content, folder.resolve()))
         if weights and content.adapter:
             save_adapter(content.adapter, content.model, folder)
+            (folder / "model.safetensors").unlink(missing_ok=True)
         elif weights:
             save_weights(content.model, folder)
+            for name in (ADAPTER_CONFIG, ADAPTER_WEIGHTS):
+                (folder / name).unlink(missing_ok=True)
     except OSError as failure:
         raise WorkError(f"the model could not be written ({failure.strerror})", where=str(folder)) from failure
 
@@ -287,7 +296,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as missing:
         raise InputError(f"{path.name} is missing", where=str(path.parent), fix=REPLACE) from missing
-    except (OSError, ValueError) as damage:
+    except (OSError, ValueError, RecursionError) as damage:
         raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
     if not isinstance(value, dict):
         raise InputError("the file does not hold a JSON object", where=str(path), fix=REPLACE)

@@ -112,7 +112,7 @@ def test_frozen_parameters_are_the_starts_to_the_bit(tuned, recipe, base):
 
 
 def test_an_adapter_is_small_and_says_what_it_is(tuned, recipe, base):
-    import hashlib
+    from plainformer.adapter import hash_of_model
 
     folder = recipe.parent / "lora" / "best"
     assert not (folder / "model.safetensors").exists()
@@ -121,8 +121,7 @@ def test_an_adapter_is_small_and_says_what_it_is(tuned, recipe, base):
         *("tokenizer.json", "tokenizer_config.json"),
     }
     config = json.loads((folder / "adapter_config.json").read_text())
-    digest = hashlib.sha256((base / "model.safetensors").read_bytes()).hexdigest()
-    assert (config["base_model_name_or_path"], config["base_model_sha256"]) == (str(base), digest)
+    assert (config["base_model_name_or_path"], config["base_model_sha256"]) == (str(base), hash_of_model(base))
     assert (config["peft_type"], config["r"], config["lora_alpha"]) == ("LORA", 2, 6.0)
     targets = [f"layers.0.self_attention.{name}" for name in ("query", "value")]
     assert (config["target_modules"], config["modules_to_save"], config["fan_in_fan_out"]) == (targets, None, True)
@@ -213,9 +212,13 @@ def test_another_start_or_none_is_refused_on_resuming(cli, tuned, recipe, base, 
     moved = shutil.copytree(base, tmp_path / "moved")
     assert cli("train", recipe, *LORA, "--run", run, "--resume", "--from", moved).code == 0
     shutil.copytree(base, other)
+    said = f"{run}: the model that it starts from changed since this run began; put the old one back"
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config | {"norm_eps": 1e-3}))
+    assert cli("train", recipe, *LORA, "--run", run, "--resume", "--from", other).error(2).startswith(said)
+    (other / "config.json").write_text(json.dumps(config))
     save_file({name: array + 1e-3 for name, array in weights(base).items()}, other / "model.safetensors")
-    error = cli("train", recipe, *LORA, "--run", run, "--resume", "--from", other).error(2)
-    assert error.startswith(f"{run}: the model that it starts from changed since this run began; put the old one back")
+    assert cli("train", recipe, *LORA, "--run", run, "--resume", "--from", other).error(2).startswith(said)
     error = cli("train", recipe, "--set", "tune.lora_rank=3", "--run", run, "--resume").error(2)
     assert "the recipe changed since this run began: tune.lora_rank: 2 -> 3" in error
 
@@ -241,8 +244,8 @@ def test_an_adapter_without_its_base_or_with_another_is_one_line(cli, tuned, rec
     assert cli("info", folder).code == 0
     save_file({name: array + 1e-3 for name, array in weights(base).items()}, moved / "model.safetensors")
     assert cli("generate", folder, "the sea").error(2) == (
-        f"{config}: the weights in {moved} are not those that this adapter was trained on; "
-        "put the old ones back, or train again"
+        f"{config}: the model in {moved} is not the one that this adapter was trained on; "
+        "put the old one back, or train again"
     )
     config.write_text("{")
     assert cli("generate", folder, "the sea").error(2).startswith(f"{config}: the file cannot be read (")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from plainformer.adapter import Adapter, hash_of_weights, merge_adapter, read_adapter, save_adapter
+from plainformer.adapter import Adapter, hash_of_model, merge_adapter, read_adapter, save_adapter
 from plainformer.errors import InputError
 from plainformer.folder import named_weights, skeleton_of
 from plainformer.models import LanguageModel, LanguageModelConfig
@@ -41,7 +42,7 @@ def saved(adapted: LanguageModel, tmp_path: Path) -> tuple[Adapter, Path]:
     base.mkdir()
     folder.mkdir()
     (base / "model.safetensors").write_bytes(b"weights")
-    adapter = Adapter(base, hash_of_weights(base), 3, 4.5, TARGETS, whole=("norm",))
+    adapter = Adapter(base, hash_of_model(base), 3, 4.5, TARGETS, whole=("norm",))
     save_adapter(adapter, adapted, folder)
     return adapter, folder
 
@@ -107,6 +108,9 @@ def test_a_pair_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model
         ({"r": 0}, "r is 0 and must be at least 1"),
         ({"r": "8"}, "r is missing, or not of type int"),
         ({"base_model_sha256": None}, "base_model_sha256 is missing, or not of type str; only adapters that"),
+        ({"lora_alpha": float("nan")}, "lora_alpha is nan and must be a finite number in float32; put the file back"),
+        ({"lora_alpha": float("-inf")}, "lora_alpha is -inf and must be a finite number"),
+        ({"lora_alpha": 1e39}, "lora_alpha is 1e+39 and must be a finite number"),
         ({"target_modules": "all-linear"}, "target_modules and modules_to_save must be lists of names"),
     ],
 )
@@ -120,13 +124,70 @@ def test_a_configuration_that_will_not_do_is_one_line(
     assert f"{path}: {said}" in str(caught.value)
 
 
-def test_the_hash_of_weights_is_of_all_their_files_and_of_nothing_else(tmp_path: Path) -> None:
-    """By hand: of one file its own, of shards that of all, one after the other."""
+def test_the_hash_of_a_model_is_of_its_weights_and_of_what_decides_what_they_compute(tmp_path: Path) -> None:
+    """By hand: of the files one after the other, then of the settings, but for what only tells the reader something."""
     with pytest.raises(InputError, match="there are no weights"):
-        hash_of_weights(tmp_path)
-    (tmp_path / "config.json").write_text("{}")
+        hash_of_model(tmp_path)
     for number, content in ((2, b"two"), (1, b"one")):
         (tmp_path / f"model-0000{number}-of-00002.safetensors").write_bytes(content)
-    assert hash_of_weights(tmp_path) == hashlib.sha256(b"onetwo").hexdigest()
+    assert hash_of_model(tmp_path) == hashlib.sha256(b"onetwo").hexdigest()
     (tmp_path / "model.safetensors").write_bytes(b"whole")
-    assert hash_of_weights(tmp_path) == hashlib.sha256(b"whole").hexdigest()
+    (tmp_path / "generation_config.json").write_text('{"beam_size": 4}')
+    assert hash_of_model(tmp_path) == hashlib.sha256(b"whole").hexdigest()
+    (tmp_path / "config.json").write_text('{"theta": 1e4, "about": {"name": "One"}, "norm_eps": 1e-5}')
+    assert hash_of_model(tmp_path) == hashlib.sha256(b'whole{"norm_eps":1e-05,"theta":10000.0}').hexdigest()
+
+
+def test_the_hash_of_an_adapter_is_of_its_alpha_and_not_of_where_its_base_lies(saved: tuple[Adapter, Path]) -> None:
+    path, before = saved[1] / "adapter_config.json", hash_of_model(saved[1])
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps(values | {"base_model_name_or_path": "elsewhere", "base_model_path_from_here": None}))
+    assert hash_of_model(saved[1]) == before
+    path.write_text(json.dumps(values | {"lora_alpha": 5.0}))
+    assert hash_of_model(saved[1]) != before
+
+
+def test_a_base_of_other_settings_is_refused(saved: tuple[Adapter, Path]) -> None:
+    adapter, folder = saved
+    (adapter.base / "config.json").write_text('{"norm_eps": 1e-3}')
+    with pytest.raises(InputError, match="is not the one that this adapter was trained on; put the old one back"):
+        adapter.check_base(folder)
+
+
+def test_an_adapter_and_its_base_may_be_moved_together(saved: tuple[Adapter, Path], tmp_path: Path) -> None:
+    adapter, folder = saved
+    moved = tmp_path / "moved"
+    moved.mkdir()
+    for path in (adapter.base, folder):
+        path.rename(moved / path.name)
+    found = read_adapter(moved / "adapter")
+    assert found == replace(adapter, base=(moved / "base").resolve())
+    found.check_base(moved / "adapter")
+    # PEFT's key may be such a path as well.
+    values = json.loads((moved / "adapter" / "adapter_config.json").read_text())
+    values |= {"base_model_name_or_path": "../base", "base_model_path_from_here": None}
+    (moved / "adapter" / "adapter_config.json").write_text(json.dumps(values))
+    read_adapter(moved / "adapter").check_base(moved / "adapter")
+
+
+def test_an_adapter_that_is_its_own_base_is_refused(saved: tuple[Adapter, Path], tmp_path: Path) -> None:
+    """At once, or by way of another."""
+    _, folder = saved
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    values = json.loads((folder / "adapter_config.json").read_text())
+    for base, bases in ((folder, folder), (other, folder)):
+        (folder / "adapter_config.json").write_text(json.dumps(values | {"base_model_name_or_path": str(base)}))
+        (other / "adapter_config.json").write_text(json.dumps(values | {"base_model_name_or_path": str(bases)}))
+        with pytest.raises(InputError) as caught:
+            read_adapter(folder).check_base(folder)
+        said = "the model that this adapter belongs to is made from the adapter itself; set base_model_name_or_path to"
+        assert str(caught.value) == f"{folder / 'adapter_config.json'}: {said} the one that it was trained on"
+
+
+def test_a_sum_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model: LanguageModel) -> None:
+    adapter, folder = saved
+    path = folder / "adapter_model.safetensors"
+    save_file({name: 1e4 * array for name, array in load_file(path).items()}, path)
+    with pytest.raises(InputError, match=r"2 of 2 arrays hold numbers that are not finite: layers\.0\.feed_forward"):
+        merge_adapter(replace(adapter, alpha=3e38), model, skeleton_of(CONFIG), folder)

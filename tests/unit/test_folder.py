@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from plainformer.adapter import Adapter, hash_of_model
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder, load_folder, model_type_of, named_weights, read_config, save_folder
 from plainformer.models import EncoderConfig, MaskedLanguageModel, Transformer, TransformerConfig
+from plainformer.nn.lora import adapt
 from plainformer.text.tokenizer import Tokenizer
 from plainformer.text.word import train_word
 
@@ -178,7 +180,7 @@ def test_labels_say_which_kind_an_encoder_is_and_must_agree_with_the_type(tmp_pa
 
 
 @pytest.mark.parametrize("name", ["config.json", "generation_config.json"])
-@pytest.mark.parametrize("text", ["", '{"model_type": ', "[1, 2]", "\udcff"])
+@pytest.mark.parametrize("text", ["", '{"model_type": ', "[1, 2]", "\udcff", "[" * 100_000])
 def test_a_file_that_is_no_json_object_is_named(folder: Path, name: str, text: str) -> None:
     (folder / name).write_bytes(text.encode("utf-8", "surrogateescape"))
     with pytest.raises(InputError) as refused:
@@ -220,3 +222,29 @@ def test_saving_again_replaces_the_weights(content: ModelFolder, folder: Path) -
     save_folder(ModelFolder(doubled, content.source_tokenizer, content.target_tokenizer), folder)
     read = named_weights(load_folder(folder).model)
     assert all(np.array_equal(read[name], 2.0 * leaf) for name, leaf in named_weights(content.model).items())
+
+
+def test_a_model_takes_the_place_of_an_adapter_and_an_adapter_that_of_a_model(
+    content: ModelFolder, folder: Path, tmp_path: Path
+) -> None:
+    """What was saved last is what is read."""
+    place = tmp_path / "place"
+    pairs = adapt(content.model, ("output",), rank=2, alpha=3.0, key=jax.random.key(1))
+    adapted = replace(content, model=pairs, adapter=Adapter(folder, hash_of_model(folder), 2, 3.0, ("output",)))
+    doubled = replace(content, model=jax.tree.map(lambda leaf: 2.0 * leaf, content.model))
+    whole, pair = "model.safetensors", "adapter_model.safetensors"
+    for saved, weights, times in ((adapted, pair, 1.0), (doubled, whole, 2.0), (adapted, pair, 1.0)):
+        save_folder(saved, place)
+        assert [path.name for path in place.glob("*.safetensors")] == [weights]
+        assert (place / "adapter_config.json").exists() == (saved is adapted)
+        read = named_weights(load_folder(place).model)
+        for name, leaf in named_weights(content.model).items():
+            np.testing.assert_array_equal(read[name], times * leaf)
+
+
+def test_an_adapter_does_not_take_the_place_of_its_base(content: ModelFolder, folder: Path) -> None:
+    pairs = adapt(content.model, ("output",), rank=2, alpha=3.0, key=jax.random.key(1))
+    adapter = Adapter(folder, hash_of_model(folder), 2, 3.0, ("output",))
+    with pytest.raises(InputError, match="the adapter would take the place of the model that it belongs to"):
+        save_folder(replace(content, model=pairs, adapter=adapter), folder)
+    assert named_weights(load_folder(folder).model)

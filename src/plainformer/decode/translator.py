@@ -11,6 +11,7 @@ from plainformer.decode.generation import generate
 from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings, changed
 from plainformer.errors import InputError
+from plainformer.fields import is_of_type
 from plainformer.folder import ModelFolder
 from plainformer.models.transformer import Transformer
 from plainformer.nn.laid_out import Precision
@@ -50,6 +51,7 @@ class Translator:
         if not isinstance(content.model, Transformer):
             raise InputError("this is not a translation model")
         settings = changed(GenerationSettings(), dict(content.generation))
+        _check_first(settings, content.target_tokenizer)
         return cls(content.model, content.source_tokenizer, content.target_tokenizer, settings)
 
     def translate(self, texts: Sequence[str], **changes: Any) -> list[str]:
@@ -69,12 +71,14 @@ class Translator:
         """The `n_best` translations of every text, best first; an empty list for a blank text."""
         if isinstance(texts, str):
             raise InputError("translate takes a list of texts, and was given one text", fix="write translate([text])")
+        settings = changed(self.settings, changes)
+        _check_first(settings, self.target_tokenizer)
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         sources = self.source_tokenizer.encode_batch([texts[index] for index in wanted])
         found = generate(
             self._decoder,
             sources,
-            changed(self.settings, changes),
+            settings,
             **self._special(),
             allowed=self._sayable(),
             progress=progress,
@@ -138,3 +142,11 @@ class Translator:
             "pad": self.target_tokenizer.pad_id,
             "source_eos": self.source_tokenizer.eos_id,
         }
+
+
+def _check_first(settings: GenerationSettings, tokenizer: Tokenizer) -> None:
+    """Raises InputError where every output is to begin with what is no token."""
+    token, size = settings.first_token, tokenizer.vocab_size
+    if token is not None and not (is_of_type(token, int) and token < size):
+        what = f"first_token is {token!r}, and the vocabulary has {size:,} tokens"
+        raise InputError(what, where="generation.first_token", fix=f"give an id from 0 to {size - 1}, or none")

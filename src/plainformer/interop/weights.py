@@ -63,7 +63,7 @@ def _shards(index: Path) -> Shards:
     try:
         names = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
         pairs = [(str(weight), Path(file)) for weight, file in names.items()]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError) as damage:
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as damage:
         raise InputError("the index of the shards has no weight_map", where=str(index), fix=REPLACE) from damage
     files: dict[Path, set[str]] = {}
     for weight, file in pairs:
@@ -85,8 +85,9 @@ def _safetensors(where: Path, shards: Shards) -> Weights:
                 found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
         except DAMAGE as damage:
             raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
-        _take(found, wanted, path, shapes)
-        homes |= dict.fromkeys(found, path)
+        taken = _taken(found, wanted, path)
+        shapes |= taken
+        homes |= dict.fromkeys(taken, path)
 
     def read(name: str) -> np.ndarray:
         try:
@@ -114,8 +115,9 @@ def _pickles(where: Path, shards: Shards) -> Weights:
             tensors = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, torch.Tensor)}
         except Exception as damage:  # torch raises no narrower class
             raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
-        _take({name: tuple(tensor.shape) for name, tensor in tensors.items()}, wanted, path, shapes)
-        found |= tensors
+        taken = _taken({name: tuple(tensor.shape) for name, tensor in tensors.items()}, wanted, path)
+        shapes |= taken
+        found |= {name: tensors[name] for name in taken}
 
     def read(name: str) -> np.ndarray:
         tensor = found[name]
@@ -130,11 +132,11 @@ def _is_zip(path: Path) -> bool:
         return file.read(2) == b"PK"
 
 
-def _take(found: dict[str, Shape], wanted: set[str] | None, path: Path, shapes: dict[str, Shape]) -> None:
-    """Add the weights of one file. Raises InputError where the index promises others."""
+def _taken(found: dict[str, Shape], wanted: set[str] | None, path: Path) -> dict[str, Shape]:
+    """Those of the weights of one file that are its own. Raises InputError where the index promises others."""
     if wanted is not None and (missing := sorted(wanted - set(found))):
         raise InputError(f"the shard has no {', '.join(missing)}", where=str(path), fix="get the folder again")
-    shapes |= {name: shape for name, shape in found.items() if wanted is None or name in wanted}
+    return {name: shape for name, shape in found.items() if wanted is None or name in wanted}
 
 
 def _float32(name: str, array: np.ndarray, where: Path) -> np.ndarray:

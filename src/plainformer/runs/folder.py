@@ -120,7 +120,7 @@ def old_tokenizers(task: Task, folder: Path) -> Tokenizers:
 def _read_facts(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as damage:
+    except (OSError, ValueError, TypeError, RecursionError) as damage:
         raise InputError("the file cannot be read", where=str(path), fix="start again with --overwrite") from damage
 
 

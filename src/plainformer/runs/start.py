@@ -6,7 +6,7 @@ from typing import Any
 
 import jax
 
-from plainformer.adapter import hash_of_weights
+from plainformer.adapter import hash_of_model
 from plainformer.decode.load import USERS, VERBS, find_model
 from plainformer.errors import InputError
 from plainformer.folder import AnyConfig, Model, ModelFolder, load_folder, skeleton_of
@@ -20,7 +20,7 @@ class Start:
 
     folder: where it is, absolute.
     content: the model and its tokenizers.
-    sha256: `hash_of_weights`, which a resumed run compares.
+    sha256: `hash_of_model`, which a resumed run compares.
     dropout: another rate than the model had, or None for its own.
     """
 
@@ -53,7 +53,7 @@ def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
     if not isinstance(content.model, wanted):
         verb = VERBS[USERS[type(content.model)]]
         raise InputError(f"this model is for plainformer {verb}, not for model.start", where=str(folder))
-    return Start(folder, content, hash_of_weights(folder), options.dropout)
+    return Start(folder, content, hash_of_model(folder), options.dropout)
 
 
 def check_room(places: int, max_tokens: int) -> None:

@@ -49,6 +49,10 @@ class Backend(Protocol):
         """The text of each row of ids."""
         ...
 
+    def closed_to(self, special: Sequence[str]) -> "Backend":
+        """The same, where no text becomes one of these tokens of the vocabulary."""
+        ...
+
     def framed(self, first: str | None, last: str | None) -> "Backend":
         """The same, saved so that other readers put these tokens around a text, as far as its files can say that."""
         ...
@@ -121,6 +125,9 @@ class LibraryBackend:
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         return self._tokenizer.decode_batch([list(row) for row in rows], skip_special_tokens=True)
+
+    def closed_to(self, special: Sequence[str]) -> "LibraryBackend":
+        return self if tuple(special) == self._special else LibraryBackend(self._tokenizer, special)
 
     def framed(self, first: str | None, last: str | None) -> "LibraryBackend":
         copy = tokenizers.Tokenizer.from_str(self._tokenizer.to_str())

@@ -24,6 +24,7 @@ class MarianBackend:
         files: the contents, by name.
         side: whose sentences it cuts.
         unk: the token for pieces that the vocabulary does not have.
+        special: tokens of the vocabulary that stand for no text.
         folder: where the files are, for errors.
 
     Raises:
@@ -31,7 +32,13 @@ class MarianBackend:
     """
 
     def __init__(
-        self, files: Mapping[str, bytes], side: Side, *, unk: str = "<unk>", folder: Path | None = None
+        self,
+        files: Mapping[str, bytes],
+        side: Side,
+        *,
+        unk: str = "<unk>",
+        special: Sequence[str] = (),
+        folder: Path | None = None,
     ) -> None:
         def place(name: str) -> str:
             return str(folder / name) if folder else name
@@ -39,8 +46,9 @@ class MarianBackend:
         for name in FILES:
             if name not in files:
                 raise InputError("the file is missing", where=place(name), fix="put it back")
-        self._files, self._side, self._unk = dict(files), side, unk
-        self._pieces = processor(files[f"{side}.spm"], where=place(f"{side}.spm"))
+        self._files, self._unk, self._special = dict(files), unk, tuple(special)
+        self._side: Side = side
+        self._pieces = processor(files[f"{side}.spm"], special, where=place(f"{side}.spm"))
         # With a vocabulary for each side, the target's has a file of its own.
         numbers = "target_vocab.json" if side == "target" and "target_vocab.json" in files else "vocab.json"
         self._ids = parse_vocabulary(files[numbers], where=place(numbers))
@@ -50,7 +58,7 @@ class MarianBackend:
             raise InputError(f"the unk token {unk} is not in the vocabulary", where=place(numbers), fix="name another")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self._files, self._side, self._unk)
+        return _rebuilt, (self._files, self._side, self._unk, self._special)
 
     def id(self, token: str) -> int | None:
         return self._ids.get(token)
@@ -82,6 +90,11 @@ class MarianBackend:
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         return [self.decode(row) for row in rows]
 
+    def closed_to(self, special: Sequence[str]) -> "MarianBackend":
+        if tuple(special) == self._special:
+            return self
+        return MarianBackend(self._files, self._side, unk=self._unk, special=special)
+
     def framed(self, first: str | None, last: str | None) -> "MarianBackend":
         return self  # its class in transformers puts eos behind a text in any case
 
@@ -104,11 +117,11 @@ class MarianBackend:
 
     def _numbered(self, pieces: Sequence[str]) -> list[int]:
         unknown = self._ids[self._unk]
-        return [self._ids.get(piece, unknown) for piece in pieces]
+        return [unknown if piece in self._special else self._ids.get(piece, unknown) for piece in pieces]
 
 
-def _rebuilt(files: Mapping[str, bytes], side: Side, unk: str) -> MarianBackend:
-    return MarianBackend(files, side, unk=unk)
+def _rebuilt(files: Mapping[str, bytes], side: Side, unk: str, special: Sequence[str]) -> MarianBackend:
+    return MarianBackend(files, side, unk=unk, special=special)
 
 
 def read_files(folder: Path) -> dict[str, bytes]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from plainformer.errors import InputError
 from plainformer.extras import require
+from plainformer.text.piece_types import without_symbols
 
 FILE = "spiece.model"
 """What transformers calls the file in the folder of a tokenizer that applies it by SentencePiece itself."""
@@ -23,20 +24,23 @@ class SentencePieceBackend:
     Args:
         model: the bytes of its file.
         added: tokens whose ids follow those of the pieces.
+        special: tokens of the vocabulary that stand for no text.
         where: the file, for errors.
 
     Raises:
         InputError: it is no SentencePiece model, or the library is not installed.
     """
 
-    def __init__(self, model: bytes, added: Sequence[str] = (), *, where: str | None = None) -> None:
-        self._model, self._added = model, tuple(added)
-        self._pieces = processor(model, where=where)
+    def __init__(
+        self, model: bytes, added: Sequence[str] = (), special: Sequence[str] = (), *, where: str | None = None
+    ) -> None:
+        self._model, self._added, self._special = model, tuple(added), tuple(special)
+        self._pieces = processor(model, special, where=where)
         self._count: int = self._pieces.get_piece_size()
         self.size = self._count + len(self._added)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return SentencePieceBackend, (self._model, self._added)
+        return SentencePieceBackend, (self._model, self._added, self._special)
 
     @cached_property
     def _ids(self) -> dict[str, int]:
@@ -61,14 +65,19 @@ class SentencePieceBackend:
         return self._pieces.encode(text)
 
     def encode_inside(self, text: str) -> list[int]:
-        return [self._pieces.piece_to_id(piece) for piece in pieces_inside(self._pieces, text)]
+        return [self._number(piece) for piece in pieces_inside(self._pieces, text)]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         return self._pieces.encode(list(texts))
 
     def unknown(self, text: str, unknown_id: int) -> list[str]:
         pieces = self._pieces.encode(text, out_type=str)
-        return [piece for piece in pieces if self._pieces.piece_to_id(piece) == unknown_id]
+        return [piece for piece in pieces if self._number(piece) == unknown_id]
+
+    def _number(self, piece: str) -> int:
+        """The id of a piece of a text; what is unknown in a text may read like a piece that no text becomes."""
+        id = self._pieces.piece_to_id(piece)
+        return self._pieces.unk_id() if self._pieces.is_control(id) else id
 
     def decode(self, ids: Sequence[int]) -> str:
         unknown = self._pieces.unk_id()  # of which SentencePiece would make a question mark
@@ -76,6 +85,9 @@ class SentencePieceBackend:
 
     def decode_batch(self, rows: Sequence[Sequence[int]]) -> list[str]:
         return [self.decode(row) for row in rows]
+
+    def closed_to(self, special: Sequence[str]) -> "SentencePieceBackend":
+        return self if tuple(special) == self._special else SentencePieceBackend(self._model, self._added, special)
 
     def framed(self, first: str | None, last: str | None) -> "SentencePieceBackend":
         return self  # no class of transformers that applies a .model by SentencePiece puts tokens around a text
@@ -103,12 +115,18 @@ def file_of(name: str) -> str:
     return name.removesuffix("tokenizer") + FILE
 
 
-def processor(model: bytes, *, where: str | None = None) -> Any:
-    """The library's processor of a model. Raises InputError where the bytes are none, or the library is missing."""
+def processor(model: bytes, special: Sequence[str] = (), *, where: str | None = None) -> Any:
+    """The library's processor of a model, which finds none of the `special` tokens in a text.
+
+    Raises:
+        InputError: the bytes are no model, or the library is missing.
+    """
     library = require("sentencepiece", extra="tokenizers")
     found = library.SentencePieceProcessor()
     try:
         found.LoadFromSerializedProto(model)
+        if special and (closed := without_symbols(model, special)) != model:
+            found.LoadFromSerializedProto(closed)
     except RuntimeError as error:
         raise InputError("not a SentencePiece model", where=where, fix="give a whole .model or .spm file") from error
     return found

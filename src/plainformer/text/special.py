@@ -94,7 +94,7 @@ def read_object(path: Path) -> dict[str, Any]:
     """The JSON object in a file. Raises InputError where there is none."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:  # broken JSON and broken UTF-8 are ValueErrors
+    except (OSError, ValueError, RecursionError) as error:  # broken JSON and broken UTF-8 are ValueErrors
         raise InputError(f"not JSON ({error})", where=str(path), fix="restore or remove the file") from error
     if not isinstance(found, dict):
         raise InputError("not a JSON object", where=str(path), fix="restore or remove the file")

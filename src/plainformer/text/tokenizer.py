@@ -42,8 +42,10 @@ class Tokenizer:
         for role, token in asdict(special).items():
             if token is not None and id_of(token) is None:
                 raise InputError(f"the {role} token {token} is not in the vocabulary", fix="name another, or none")
-        library = isinstance(backend, tokenizers.Tokenizer)
-        self._backend: Backend = LibraryBackend(backend, special.tokens()) if library else backend
+        if isinstance(backend, tokenizers.Tokenizer):
+            self._backend: Backend = LibraryBackend(backend, special.tokens())
+        else:
+            self._backend = backend.closed_to(special.tokens())
         self.special = special
 
     def __repr__(self) -> str:

@@ -1,6 +1,7 @@
 """WordPiece as BERT has it (Devlin et al. 2019): words, then the longest pieces that the vocabulary has."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import tokenizers
@@ -23,16 +24,17 @@ def from_vocab_txt(content: bytes, settings: Mapping[str, Any], *, where: str) -
         where: the file, for errors.
 
     Raises:
-        InputError: it is not text, a token stands there twice, or a special token is not there.
+        InputError: it is not text, a token stands there twice, a special token is not there, or a setting that is to be
+            true or false is neither.
     """
     ids = _ids(content, where=where)
     unknown, first, last = (_named(settings, f"{role}_token", ids, where) for role in ("unk", "cls", "sep"))
     backend = tokenizers.Tokenizer(WordPiece(ids, unk_token=unknown))
     backend.normalizer = BertNormalizer(
         clean_text=True,
-        handle_chinese_chars=settings.get("tokenize_chinese_chars", True),
-        strip_accents=settings.get("strip_accents"),
-        lowercase=settings.get("do_lower_case", True),
+        handle_chinese_chars=_switch(settings, "tokenize_chinese_chars", True, where),
+        strip_accents=_switch(settings, "strip_accents", None, where),
+        lowercase=_switch(settings, "do_lower_case", True, where),
     )
     backend.pre_tokenizer = BertPreTokenizer()
     backend.decoder = JoinPieces(prefix="##")
@@ -58,6 +60,15 @@ def _ids(content: bytes, *, where: str) -> dict[str, int]:
             raise InputError(what, where=f"{where}:{id + 1}", fix="restore the vocab.txt")
         ids[token] = id
     return ids
+
+
+def _switch(settings: Mapping[str, Any], key: str, default: Any, where: str) -> Any:
+    """True or false, as a setting says, or what it is if not given, null where that is. Raises InputError otherwise."""
+    value = settings.get(key, default)
+    if not isinstance(value, bool) and value is not default:
+        place = str(Path(where).with_name("tokenizer_config.json"))
+        raise InputError(f"{key} is {value!r} and must be true or false", where=place, fix="correct or remove it")
+    return value
 
 
 def _named(settings: Mapping[str, Any], key: str, ids: Mapping[str, int], where: str) -> str:

@@ -191,6 +191,28 @@ def test_shards_are_one_model(folder: Path) -> None:
         assert np.array_equal(one, other)
 
 
+def save_pickle(arrays: dict[str, np.ndarray], path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    torch.save({name: torch.from_numpy(array) for name, array in arrays.items()}, path)
+
+
+@pytest.mark.parametrize(("ending", "save"), [("model{}.safetensors", save_file), ("pytorch_model{}.bin", save_pickle)])
+def test_a_weight_is_read_from_the_shard_that_the_index_names(
+    folder: Path, ending: str, save: Callable[[dict[str, np.ndarray], Path], None]
+) -> None:
+    """Another one holds it as well, as it once was: the shard that is read first, or the last."""
+    whole = load_folder(folder).model
+    found = load_file(folder / WEIGHTS)
+    (folder / WEIGHTS).unlink()
+    files = [ending.format(f"-0000{number}-of-00002") for number in (1, 2)]
+    homes = {name: files[number % 2] for number, name in enumerate(sorted(found))}
+    for file in files:
+        save({name: array if homes[name] == file else 2 * array for name, array in found.items()}, folder / file)
+    (folder / f"{ending.format('')}.index.json").write_text(json.dumps({"weight_map": homes}))
+    for one, other in zip(leaves(whole), leaves(load_folder(folder).model), strict=True):
+        assert np.array_equal(one, other)
+
+
 def leaves(model: Any) -> list[np.ndarray]:
     from plainformer.models.skeleton import named_weights
 

@@ -135,6 +135,39 @@ def test_tokens_that_were_added_are_no_part_of_any_text(model: bytes, tmp_path: 
     assert tokenizer.fingerprint != plain.fingerprint
 
 
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_a_piece_that_has_a_role_is_found_in_no_text(
+    sentences: list[str], nasty: list[str], tmp_path: Path, kind: str
+) -> None:
+    """Nor where the model was told to find it; what has no role, and all other text, is cut as SentencePiece does."""
+    model = trained(sentences, 151, model_type=kind, user_defined_symbols=["<mask>", "<cut>"])
+    (tmp_path / "spiece.model").write_bytes(model)
+    (tmp_path / "tokenizer_config.json").write_text('{"mask_token": "<mask>"}')
+    tokenizer, plain = read_tokenizer(tmp_path), sentencepiece.SentencePieceProcessor(model_proto=model)
+    text = "Ein <mask> and<cut>"
+    assert tokenizer.mask_id in plain.encode(text)
+    (tmp_path / "saved").mkdir()
+    tokenizer.save(tmp_path / "saved" / "tokenizer.json")
+    assert (tmp_path / "saved" / "spiece.model").read_bytes() == model
+    for one in (
+        tokenizer,
+        Tokenizer.load(tmp_path / "saved" / "tokenizer.json"),
+        pickle.loads(pickle.dumps(tokenizer)),
+    ):
+        assert one.mask_id == plain.piece_to_id("<mask>")
+        assert one.mask_id not in [*one.encode(text), *one.encode_inside("<mask>"), *one.encode_batch([text])[0]]
+        assert one.id("<cut>") in one.encode(text)
+        assert one.encode_batch([*nasty, "<cut>"]) == plain.encode([*nasty, "<cut>"])
+
+
+def test_what_is_unknown_may_read_like_a_piece_that_has_a_role(tmp_path: Path) -> None:
+    (tmp_path / "spiece.model").write_bytes(trained(["a b c d e f g h", "e d c b a"] * 9, 30, eos_piece="漢字"))
+    tokenizer = read_tokenizer(tmp_path)
+    assert tokenizer.special.eos == "漢字"
+    assert tokenizer.eos_id not in tokenizer.encode_inside("漢字")
+    assert tokenizer.unknown_pieces("a 漢字") == ["漢字"]
+
+
 def test_pickled_equals_original(tokenizer: Tokenizer, nasty: list[str]) -> None:
     copy = pickle.loads(pickle.dumps(tokenizer))
     assert copy.encode_batch(nasty) == tokenizer.encode_batch(nasty)
@@ -215,6 +248,19 @@ def test_a_language_before_a_text_is_one_token(marian: Path) -> None:
     assert source.encode(">>de<<Two") == [source.id(">>de<<"), *source.encode("Two")]
     assert source.encode_batch([">>de<< Two", ">>fr<<"]) == [source.encode(">>de<< Two"), [source.unk_id]]
     assert source.unknown_pieces(">>fr<<Two") == [">>fr<<"]
+
+
+def test_what_reads_like_a_token_with_a_role_is_unknown_to_marian(marian: Path) -> None:
+    vocabulary = (marian / "vocab.json").read_text().replace("<pad>", "\\u6f22\\u5b57")
+    (marian / "vocab.json").write_text(vocabulary)
+    (marian / "tokenizer_config.json").write_text('{"pad_token": "漢字"}')
+    for tokenizer in read_tokenizers(marian):
+        assert tokenizer.token(tokenizer.pad_id) == "漢字"
+        for copy in (tokenizer, pickle.loads(pickle.dumps(tokenizer))):
+            for ids in (copy.encode("a 漢字"), copy.encode_inside("漢字"), *copy.encode_batch(["漢字"])):
+                assert copy.pad_id not in ids
+                assert copy.unk_id in ids
+            assert copy.unknown_pieces("a 漢字") == ["漢字"]
 
 
 def test_marians_files_are_kept_together(marian: Path, tmp_path_factory: pytest.TempPathFactory) -> None:

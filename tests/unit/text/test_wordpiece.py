@@ -52,3 +52,12 @@ def test_a_token_that_stands_there_twice_or_not_at_all_is_named(tmp_path: Path) 
     (tmp_path / "vocab.txt").write_bytes(b"a\n\xff\n")
     with pytest.raises(InputError, match=r"vocab\.txt: not UTF-8"):
         read_tokenizer(tmp_path)
+
+
+@pytest.mark.parametrize("key", ["do_lower_case", "strip_accents", "tokenize_chinese_chars"])
+def test_a_switch_that_is_neither_true_nor_false_is_named(tmp_path: Path, key: str) -> None:
+    settings: dict[str, object] = {key: "no"}
+    with pytest.raises(InputError) as error:
+        read(tmp_path, TOKENS, **settings)
+    place = tmp_path / "tokenizer_config.json"
+    assert str(error.value) == f"{place}: {key} is 'no' and must be true or false; correct or remove it"
