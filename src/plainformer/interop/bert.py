@@ -180,6 +180,6 @@ BERT = Family(
         "bert.pooler.*": "the pooler, which only a classifier uses",
     },
     renamed={".gamma": ".weight", ".beta": ".bias"},
-    generation_from=lambda values: {},
+    generation_from=lambda values, where: {},
     generation_to=lambda values: {},
 )
