@@ -163,8 +163,10 @@ def load_folder(folder: Path) -> ModelFolder:
         source, target = reading.read_tokenizers(config, folder)
         model = reading.load_model(family, config, folder)
         left = reading.left_out(family, config, folder)
+        generation, unread = reading.read_generation(family, folder, target)
         about = about | ({"left out": " and ".join(left)} if left else {})
-        return ModelFolder(model, source, target, reading.read_generation(family, folder), about)
+        about = about | ({"left out of its settings of decoding": ", ".join(unread)} if unread else {})
+        return ModelFolder(model, source, target, generation, about | family.warning(config))
     source = Tokenizer.load(folder / "tokenizer.json")
     second = folder / "target_tokenizer.json"
     target = Tokenizer.load(second) if Tokenizer.saved_at(second) else source

@@ -38,6 +38,20 @@ def test_an_imported_checkpoint_is_a_model_folder(cli, checkpoint, tmp_path) -> 
     assert written(cli("generate", tmp_path / "model", "the moon")) == written(cli("generate", checkpoint, "the moon"))
 
 
+def test_settings_of_decoding_that_do_not_go_along_are_said(cli, models, checkpoint, tmp_path) -> None:
+    there = shutil.copytree(checkpoint, tmp_path / "there")
+    (there / "generation_config.json").write_text('{"num_beams": 4, "temperature": 0.5, "max_length": 99}')
+    outcome = cli("import", there, "-o", tmp_path / "model")
+    said = "left out of its settings of decoding: num_beams 4, max_length 99"
+    assert outcome.err == f"{there}: {said}\n"
+    assert f"- {said}\n" in (tmp_path / "model" / "README.md").read_text()
+    outcome = cli("export", models["translator"], "--to", "huggingface", "-o", tmp_path / "out")
+    assert outcome.code == 0, outcome
+    said = "settings of its search that could not go along: length_penalty gnmt with alpha "
+    assert outcome.err.startswith(f"{tmp_path / 'out'}: {said}")
+    assert outcome.err.removeprefix(f"{tmp_path / 'out'}: ") in (tmp_path / "out" / "README.md").read_text()
+
+
 def test_a_run_is_exported_with_its_recipe(cli, models, tmp_path) -> None:
     run = tmp_path / "run"
     shutil.copytree(models["byte"], run / "average")

@@ -88,6 +88,39 @@ def test_with_lora_the_adapter_has_the_pairs_and_the_new_output(cli, tuned, star
     assert "tune.lora_targets: the pattern 'output' matches nothing in this model" in error
 
 
+def test_a_classifier_made_of_a_bert_is_a_bert_again(cli, texts, tuned, tmp_path):
+    """Its pooling is BERT's, new as its output is, so that with LoRA both train and are kept."""
+    import json
+
+    import jax
+
+    import plainformer
+    from plainformer.folder import ModelFolder, load_folder, save_folder
+    from plainformer.models import EncoderConfig, MaskedLanguageModel
+
+    tokenizer = load_folder(tuned[1] / "last").source_tokenizer
+    config = EncoderConfig(
+        vocab=tokenizer.vocab_size, layers=1, context=48, d_model=20, d_ff=28, heads=4, norm_position="post",
+        token_types=2, embedding_norm=True, transform=True, output_bias=True, enclosed=True, pad_vocab_to=1,
+    )  # fmt: skip
+    start, run, out = tmp_path / "start", tmp_path / "run", tmp_path / "out"
+    save_folder(ModelFolder(MaskedLanguageModel(config, key=jax.random.key(3)), tokenizer, tokenizer), start)
+    settings = (f"model.start={start}", "tune.lora_rank=2", "schedule.peak=0.03", "data.test=")
+    outcome = cli("train", tuned[0], "--run", run, *(part for one in settings for part in ("--set", one)))
+    assert outcome.code == 0, outcome
+    assert json.loads((run / "best" / "adapter_config.json").read_text())["modules_to_save"] == ["output", "pooling"]
+    first, last = (plainformer.load(run / place).model.pooling.dense for place in ("best", "last"))
+    assert first.weight.shape == (20, 20)
+    assert last.bias.any(), "the pooling did not train"
+    outcome = cli("export", run / "best", "--to", "huggingface", "-o", out)
+    assert outcome.out == f"{out}: BertForSequenceClassification\n", outcome
+    # There a text is read between the same two tokens.
+    template = json.loads((out / "tokenizer.json").read_text())["post_processor"]["single"]
+    around = [part["SpecialToken"]["id"] for part in template if "SpecialToken" in part]
+    assert around == [tokenizer.token(id) for id in (tokenizer.bos_id, tokenizer.eos_id)]
+    assert len(template) == 3
+
+
 def test_a_frozen_encoder_stays_to_the_bit(cli, tuned, start, tmp_path):
     recipe, _, _ = tuned
     run = tmp_path / "run"

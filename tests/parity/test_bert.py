@@ -170,6 +170,15 @@ def test_a_bare_encoder_gives_their_states(tmp_path: Path) -> None:
     ]
 
 
+def test_an_encoder_without_a_head_says_so(tmp_path: Path) -> None:
+    said = "there is none, and its predictions of hidden tokens mean nothing"
+    for kind, head in ((BertModel, said), (BertForMaskedLM, None), (BertForSequenceClassification, None)):
+        made(kind, tmp_path / kind.__name__)
+        words = train_word([" ".join(a + b for a in "abcdef" for b in "abcdef")], 31)
+        words.save(tmp_path / kind.__name__ / "tokenizer.json")
+        assert load_folder(tmp_path / kind.__name__).about.get("head") == head
+
+
 def test_old_names_of_the_norms_are_read(tmp_path: Path) -> None:
     """The first BERT's own files call a norm's scale gamma and its bias beta."""
     from safetensors.numpy import load_file, save_file
@@ -209,6 +218,7 @@ def test_the_parts_that_stand_in_the_way_of_an_export_are_named() -> None:
         "norm_position is 'pre', and theirs is 'post'",
         "gated is True, and theirs is False",
         "embedding_norm is False, and theirs is True",
+        "enclosed is False, and theirs is True",
         "transform is False, and theirs is True",
         "output_bias is False, and theirs is True",
         "it has no token types, and theirs has one or more",

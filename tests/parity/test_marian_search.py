@@ -85,7 +85,7 @@ def theirs_found(model: Any, sources: list[list[int]], settings: dict[str, Any])
 
 
 def ours_found(model: Any, sources: list[list[int]], settings: dict[str, Any]) -> list[list[Hypothesis]]:
-    how = GenerationSettings(**MARIAN.generation_from(COMMON | settings))
+    how = GenerationSettings(**MARIAN.generation_from(COMMON | settings, "theirs"))
     return generate(model, sources, how, bos=PAD, eos=EOS, pad=PAD)
 
 

@@ -27,7 +27,7 @@ def export(
     check_new_folder(output)
     from plainformer.decode.load import find_model, settings_of
     from plainformer.folder import load_folder
-    from plainformer.interop.export import Export, export_model
+    from plainformer.interop.export import LEFT_BEHIND, Export, export_model, left_behind
 
     found = find_model(model)
     content = load_folder(found)
@@ -40,4 +40,7 @@ def export(
         content.about,
         recipe.read_text(encoding="utf-8") if recipe else None,
     )
-    typer.echo(f"{output}: {export_model(exported, output)}")
+    name = export_model(exported, output)
+    if left := left_behind(exported):
+        typer.echo(f"{output}: {LEFT_BEHIND}: {left}", err=True)
+    typer.echo(f"{output}: {name}")

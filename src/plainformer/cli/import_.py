@@ -39,6 +39,7 @@ def import_(
     about = {**content.about, "name": short, "imported from": name}
     save_folder(replace(content, about=about), output)
     kind = model_type_of(content.model.config).removeprefix("plainformer-")
-    if "left out" in about:
-        typer.echo(f"{name}: left out: {about['left out']}", err=True)
+    for fact in ("left out", "left out of its settings of decoding", "head"):
+        if fact in about:
+            typer.echo(f"{name}: {fact}: {about[fact]}", err=True)
     typer.echo(f"{output}: a {kind} of {count_parameters(content.model):,} parameters, from {name}")

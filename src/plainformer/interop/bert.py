@@ -11,6 +11,7 @@ from plainformer.interop.differences import differing, grouped_heads, odd_widths
 from plainformer.interop.family import Family, Row
 from plainformer.interop.settings import ACTIVATION_NAMES, Settings
 from plainformer.models.config import Config, EncoderConfig
+from plainformer.text import Tokenizer
 
 CLASSIFIER = "BertForSequenceClassification"
 WITH_HEAD = ("BertForMaskedLM", "BertForPreTraining")
@@ -82,6 +83,7 @@ def differences(config: Config) -> list[str]:
         "bias_in": "all",
         "scale_embeddings": False,
         "embedding_norm": True,
+        "enclosed": True,
     }
     theirs |= {"pooling": "first"} if config.labels else {"transform": True, "output_bias": True}
     types = [] if config.token_types else ["it has no token types, and theirs has one or more"]
@@ -112,6 +114,17 @@ def config_to(config: EncoderConfig) -> dict[str, Any]:
 def architecture(config: EncoderConfig) -> str:
     """As `Family.architecture`."""
     return CLASSIFIER if config.labels else WITH_HEAD[0]
+
+
+def spelled(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:
+    """As `Family.spelled`: [CLS] and [SEP] are around every text."""
+    return tokenizer.framed(bos=True, eos=True)
+
+
+def warning(config: EncoderConfig) -> dict[str, str]:
+    """As `Family.warning`."""
+    without = not config.labels and not config.transform
+    return {"head": "there is none, and its predictions of hidden tokens mean nothing"} if without else {}
 
 
 def _is_classifier(config: EncoderConfig) -> bool:
@@ -180,6 +193,8 @@ BERT = Family(
         "bert.pooler.*": "the pooler, which only a classifier uses",
     },
     renamed={".gamma": ".weight", ".beta": ".bias"},
-    generation_from=lambda values: {},
+    spelled=spelled,
+    warning=warning,
+    generation_from=lambda values, where: {},
     generation_to=lambda values: {},
 )

@@ -19,6 +19,9 @@ from plainformer.interop.table import pairs_of
 from plainformer.models.skeleton import AnyConfig, Model, named_weights
 from plainformer.text import Tokenizer
 
+LEFT_BEHIND = "settings of its search that could not go along"
+"""What a card, and a command, call `left_behind`."""
+
 
 @dataclass(frozen=True)
 class Export:
@@ -53,6 +56,15 @@ def family_for(config: AnyConfig) -> Family:
     raise InputError(f"this model is exactly equal to none of theirs ({reasons or 'none is of its kind'})")
 
 
+def left_behind(content: Export) -> str:
+    """What of the settings of decoding has no counterpart there, in one line; empty where all have one.
+
+    Raises:
+        InputError: no family of theirs is equal to the model.
+    """
+    return ", ".join(family_for(content.model.config).generation_left_behind(content.generation))
+
+
 def export_model(content: Export, folder: Path) -> str:
     """Write the folder, and return the name of their class that reads it.
 
@@ -80,7 +92,8 @@ def export_model(content: Export, folder: Path) -> str:
         _write_json(folder / "generation_config.json", ids | roles | family.generation_to(content.generation))
         weights = _weights(family, model)
         parameters = sum(array.size for array in weights.values())
-        card = card_of(config, architecture, parameters, content.about, content.recipe)
+        about = {**content.about, LEFT_BEHIND: left_behind(content)}
+        card = card_of(config, architecture, parameters, about, content.recipe)
         atomic.write_text(folder / "README.md", card)
         with atomic.replacing(folder / "model.safetensors") as partial:
             save_file(weights, partial, metadata={"format": "pt"})

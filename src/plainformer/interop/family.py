@@ -65,8 +65,12 @@ class Family:
         spelled: the tokenizer that goes with a prepared model, from ours and the configuration before.
         roles: what else their settings say about special tokens, from that tokenizer and the keyword arguments of our
             settings. Names in `_token_id` go into both files, others into `generation_config.json`.
-        generation_from: their `generation_config.json` to the keyword arguments of our settings.
+        generation_from: their `generation_config.json`, and the place to name in errors, to the keyword arguments of
+            our settings. Raises InputError for values of the wrong type.
         generation_to: our settings' keyword arguments to those of their `generation_config.json`.
+        generation_left_out: what their file sets that has no counterpart here, given our tokenizer: an import says so.
+        generation_left_behind: what our settings say that has no counterpart there: an export says so.
+        warning: what is to be known of a configuration that is imported, if anything: a fact's name and the fact.
     """
 
     model_type: str
@@ -75,7 +79,7 @@ class Family:
     differences: Callable[[Config], list[str]]
     config_to: Callable[[Any], dict[str, Any]]
     table: tuple[Row, ...]
-    generation_from: Callable[[Mapping[str, Any]], dict[str, Any]]
+    generation_from: Callable[[Mapping[str, Any], str], dict[str, Any]]
     generation_to: Callable[[Mapping[str, Any]], dict[str, Any]]
     prefix: str = ""
     copies: Mapping[str, str] = field(default_factory=dict)
@@ -86,3 +90,6 @@ class Family:
     prepared: Callable[[Any], Any] = lambda model: model
     spelled: Callable[[Tokenizer, Any], Tokenizer] = lambda tokenizer, config: tokenizer
     roles: Callable[[Tokenizer, Mapping[str, Any]], dict[str, Any]] = lambda tokenizer, generation: {}
+    generation_left_out: Callable[[Mapping[str, Any], Tokenizer], list[str]] = lambda values, tokenizer: []
+    generation_left_behind: Callable[[Mapping[str, Any]], list[str]] = lambda generation: []
+    warning: Callable[[Any], dict[str, str]] = lambda config: {}

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from plainformer.interop.settings import Settings
+
 _SAMPLING = {
     "max_new_tokens": "max_tokens",
     "temperature": "temperature",
@@ -13,14 +15,40 @@ _SAMPLING = {
 }
 """Theirs -> those of `SamplingSettings`."""
 
+_PLACE, _FIX = "generation_config.json", "correct it, or delete it"
 
-def sampling_from(values: Mapping[str, Any]) -> dict[str, Any]:
+
+def sampling_from(values: Mapping[str, Any], where: str = _PLACE) -> dict[str, Any]:
     """The keyword arguments of `SamplingSettings` that a language model's `generation_config.json` gives.
 
-    What it does not say is ours to choose; with `do_sample` false, the most probable token is taken.
+    What it does not say is ours to choose; with `do_sample` false, the most probable token is taken, and with true,
+    among the 50 most probable if no other number is given. `where` is the place for errors.
+
+    Raises:
+        InputError: settings are of the wrong type; all that are, at once.
     """
-    found = {ours: values[theirs] for theirs, ours in _SAMPLING.items() if values.get(theirs) is not None}
-    return found | {"temperature": 0.0} if values.get("do_sample") is False else found
+    read = Settings(values, where)
+    found = _read(read, values, _SAMPLING, whole=("max_new_tokens", "top_k"))
+    samples = None if values.get("do_sample") is None else read.read("do_sample", False)
+    read.check(_FIX)
+    if samples:
+        return {"top_k": MOST_PROBABLE} | found
+    return found if samples is None else found | {"temperature": 0.0}
+
+
+def _read(
+    read: Settings, values: Mapping[str, Any], names: Mapping[str, str], *, whole: tuple[str, ...], yes: str = ""
+) -> dict[str, Any]:
+    """What is there of `names`, by our names: the `whole` are integers, `yes` is a bool, others are floats."""
+    return {
+        ours: read.read(theirs, False if theirs == yes else 0 if theirs in whole else 0.0)
+        for theirs, ours in names.items()
+        if values.get(theirs) is not None
+    }
+
+
+MOST_PROBABLE = 50
+"""Among how many tokens they sample, where nothing is said."""
 
 
 def sampling_to(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -50,6 +78,8 @@ _SEARCH = {
 }
 """Theirs -> those of `GenerationSettings`. A least length counts the decoder's start in theirs, the end in ours."""
 
+_NUMBERS = ("num_beams", "no_repeat_ngram_size", "min_length", "num_return_sequences", "forced_bos_token_id")
+
 NEVER_REACHED = 512
 """The most tokens of an output, where the settings have no number."""
 
@@ -57,18 +87,31 @@ _STOPS: dict[Any, str] = {False: "estimate", True: "enough", "never": "decided"}
 """Their `early_stopping` -> our `stop`."""
 
 
-def search_from(values: Mapping[str, Any]) -> dict[str, Any]:
+def search_from(values: Mapping[str, Any], where: str = _PLACE) -> dict[str, Any]:
     """The keyword arguments of `GenerationSettings` that a translator's `generation_config.json` gives.
 
     Their beam is full, and their length penalty the average's. What says nothing of length leaves it to us.
+
+    Raises:
+        InputError: as `sampling_from`.
     """
+    read = Settings(values, where)
     found: dict[str, Any] = {"beam_size": 1, "length_penalty": "average", "alpha": 1.0}
-    found |= {ours: values[theirs] for theirs, ours in _SEARCH.items() if values.get(theirs) is not None}
-    found["alpha"] = float(found["alpha"])
-    stopping = values.get("early_stopping") or False
-    found |= {"beam": "full", "stop": _STOPS.get(stopping, "estimate")}
-    if (longest := values.get("max_length")) is not None:  # it counts the decoder's start
+    found |= _read(read, values, _SEARCH, whole=_NUMBERS, yes="renormalize_logits")
+    stopping = values.get("early_stopping")
+    if not (stopping is None or isinstance(stopping, bool) or stopping == "never"):
+        read.refuse(f"early_stopping is {stopping!r}, and known are false, true and 'never'")
+        stopping = None
+    found |= {"beam": "full", "stop": _STOPS[stopping or False]}
+    # Of two bounds that of the new tokens counts; the other has the decoder's start among them.
+    longest, new = read.read("max_length", 0), read.read("max_new_tokens", 0)
+    if values.get("max_new_tokens") is not None:
+        found |= {"max_ratio": 0.0, "max_margin": max(0, new)}
+    elif values.get("max_length") is not None:
         found |= {"max_ratio": 0.0, "max_margin": max(0, longest - 1)}
+    if values.get("min_new_tokens") is not None:  # without the end
+        found["min_tokens"] = read.read("min_new_tokens", 0) + 1
+    read.check(_FIX)
     return found | {"force_end": values.get("forced_eos_token_id") is not None}
 
 
@@ -76,11 +119,11 @@ def search_to(values: Mapping[str, Any]) -> dict[str, Any]:
     """The same for their file, where there is something like it: its beam is full, and its lengths are absolute.
 
     A penalty that it does not have becomes the average, which is its default, and a bound relative to the source, one
-    that no sentence reaches.
+    that no sentence reaches: `losses.search_left_behind` names what does.
     """
     found = {theirs: values[ours] for theirs, ours in _SEARCH.items() if values.get(ours) is not None}
-    if values.get("length_penalty", "gnmt") != "average":
-        found["length_penalty"] = {"none": 0.0}.get(values.get("length_penalty", "gnmt"), 1.0)
+    if (penalty := values.get("length_penalty", "gnmt")) != "average":
+        found["length_penalty"] = 0.0 if penalty == "none" or values.get("alpha") == 0.0 else 1.0
     stops = {ours: theirs for theirs, ours in _STOPS.items()}
     found |= {"early_stopping": stops[values.get("stop", "decided")], "do_sample": False}
     absolute = values.get("max_ratio") == 0.0 and "max_margin" in values

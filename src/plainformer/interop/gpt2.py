@@ -10,6 +10,7 @@ from typing import Any
 from plainformer.interop.differences import differing, grouped_heads, odd_widths
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import sampling_from, sampling_to
+from plainformer.interop.losses import sampling_left_out
 from plainformer.interop.settings import ACTIVATION_NAMES, Settings
 from plainformer.models.config import Config, LanguageModelConfig
 from plainformer.models.language_model import LanguageModel
@@ -116,4 +117,5 @@ GPT2 = Family(
     prepared=prepared,
     generation_from=sampling_from,
     generation_to=sampling_to,
+    generation_left_out=sampling_left_out,
 )

@@ -10,6 +10,7 @@ from plainformer.errors import InputError
 from plainformer.interop.differences import differing
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import sampling_from, sampling_to
+from plainformer.interop.losses import sampling_left_out
 from plainformer.interop.settings import ACTIVATION_NAMES, Settings
 from plainformer.models.config import Config, LanguageModelConfig
 from plainformer.nn.rope_scaling import RopeScaling
@@ -158,4 +159,5 @@ LLAMA = Family(
     layers={"model.layers.{layer}": "{layer}/output"},
     generation_from=sampling_from,
     generation_to=sampling_to,
+    generation_left_out=sampling_left_out,
 )

@@ -11,6 +11,7 @@ from typing import Any
 from plainformer.interop.differences import differing, odd_widths
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import search_from, search_to
+from plainformer.interop.losses import search_left_behind, search_left_out
 from plainformer.interop.settings import ACTIVATION_NAMES, Settings
 from plainformer.interop.start import FORMER, model_with_start, tokenizer_with_start
 from plainformer.models.config import Config, TransformerConfig
@@ -195,4 +196,6 @@ MARIAN = Family(
     roles=roles,
     generation_from=search_from,
     generation_to=search_to,
+    generation_left_out=search_left_out,
+    generation_left_behind=search_left_behind,
 )

@@ -84,15 +84,24 @@ def read_tokenizers(config: AnyConfig, folder: Path) -> tuple[Tokenizer, Tokeniz
     return found
 
 
-def read_generation(family: Family, folder: Path) -> dict[str, Any]:
-    """The settings of decoding, ours. Raises InputError where the file is damaged; it may be missing."""
+def read_generation(family: Family, folder: Path, tokenizer: Tokenizer) -> tuple[dict[str, Any], list[str]]:
+    """The settings of decoding, ours, and what of theirs has no counterpart here.
+
+    Raises:
+        InputError: the file is damaged, or a value is of the wrong type; it may be missing.
+    """
     path = folder / "generation_config.json"
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
+<<<<<<< HEAD
         return {}
     except (OSError, ValueError, RecursionError) as damage:
+=======
+        return {}, []
+    except (OSError, ValueError) as damage:
+>>>>>>> fix-e
         raise InputError(f"the file cannot be read ({damage})", where=str(path), fix="get it again") from damage
     if not isinstance(values, dict):
         raise InputError("the file does not hold a JSON object", where=str(path), fix="get it again")
-    return family.generation_from(values)
+    return family.generation_from(values, str(path)), family.generation_left_out(values, tokenizer)

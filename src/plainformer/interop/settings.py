@@ -66,7 +66,7 @@ class Settings:
         """Anything else that none of our parts can do."""
         self._wrong.append(what)
 
-    def check(self) -> None:
+    def check(self, fix: str = "no part of plainformer can do this") -> None:
         """Raises InputError naming all that was wrong, if anything was."""
         if self._wrong:
-            raise InputError("; ".join(self._wrong), where=self._where, fix="no part of plainformer can do this")
+            raise InputError("; ".join(self._wrong), where=self._where, fix=fix)

@@ -9,6 +9,7 @@ the first token.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -173,18 +174,18 @@ class Classifier(eqx.Module):
 
     @classmethod
     def from_masked(
-        cls, model: MaskedLanguageModel, labels: Sequence[str], *, dropout: float | None = None, key: PRNGKeyArray
+        cls, model: MaskedLanguageModel, labels: Sequence[str], *, key: PRNGKeyArray, **changes: Any
     ) -> "Classifier":
         """A classifier with the encoder of `model`, and pooling and output of its own: what fine-tuning starts from.
 
         Args:
             labels: the classes, in the order of the outputs.
-            dropout: another rate than the model had.
+            changes: other settings than the model had, such as `dropout` or `pooling`.
 
         Raises:
             InputError: the labels will not do.
         """
-        config = model.config.with_labels(labels, **({} if dropout is None else {"dropout": dropout}))
+        config = model.config.with_labels(labels, **changes)
         skeleton = eqx.filter_eval_shape(cls, config, key=key)  # so that no encoder is drawn only to be thrown away
         encoder = jax.tree.unflatten(jax.tree.structure(skeleton.encoder), jax.tree.leaves(model.encoder))
         own = make_pooling(config, jax.random.fold_in(key, 1)), Linear(config.d_model, len(config.labels), key=key)

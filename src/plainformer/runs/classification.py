@@ -72,18 +72,26 @@ class ClassificationTask:
             shapes=len(loader.buckets),
             content=lambda model: self._content(model, tokenizers),
             initial=self._from_start if self.start else None,
-            new_parts=("output",) if self.start else (),
+            new_parts=self._new_parts(config),
             unit="texts",
         )
 
     def _config(self, tokenizers: Tokenizers) -> Any:
-        config = self.start.config if self.start else self.recipe.model.make(vocab=tokenizers.source.vocab_size)
-        return config.with_labels(self.labels)
+        if self.start is None:
+            return self.recipe.model.make(vocab=tokenizers.source.vocab_size).with_labels(self.labels)
+        config = self.start.config
+        # What reads a text between two tokens is a BERT, of which the first stands for the whole.
+        return config.with_labels(self.labels, **({"pooling": "first"} if config.enclosed else {}))
+
+    def _new_parts(self, config: Any) -> tuple[str, ...]:
+        if self.start is None:
+            return ()
+        return ("output", "pooling") if config.pooling == "first" else ("output",)
 
     def _from_start(self, config: Any, key: PRNGKeyArray) -> Classifier:
         assert self.start is not None
         masked: Any = self.start.content.model
-        return Classifier.from_masked(masked, config.labels, dropout=config.dropout, key=key)
+        return Classifier.from_masked(masked, config.labels, dropout=config.dropout, pooling=config.pooling, key=key)
 
     def _clean(self, name: str, part: Labelled, tokenizers: Tokenizers, console: Console) -> CleanedLabelled:
         tokenizer = tokenizers.source

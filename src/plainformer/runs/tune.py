@@ -4,10 +4,12 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import NamedTuple
 
 from plainformer.adapter import Adapter
 from plainformer.data.find import some_of
+from plainformer.decode.load import PLACES
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder, named_weights
 from plainformer.nn.lora import adapt, merge, named_linears, named_pairs
@@ -72,17 +74,22 @@ def _with_pairs(work: Work, model: Model, options: TuneOptions, start: Start, ke
 
 
 def _keeping(work: Work, start: Start, adapter: Adapter | None) -> Work:
-    """The work, with model folders that name the start, keep what settings of it the recipe does not have, and hold
-    the adapter if there is one."""
+    """The work, with model folders that name the start (not its place, which says nothing elsewhere), keep what
+    settings of it the recipe does not have, and hold the adapter if there is one."""
     bleu = work.bleu
 
     def content(model: Model) -> ModelFolder:
         found = work.content(model)
-        about = {**found.about, "starts from": str(start.folder)}
+        about = {**found.about, "starts from": f"{_name_of(start.folder)} (sha256 {start.sha256})"}
         generation = {**start.content.generation, **found.generation}
         return replace(found, about=about, generation=generation, adapter=adapter)
 
     return replace(work, content=content, bleu=bleu and (lambda model: bleu(merge(model))))
+
+
+def _name_of(folder: Path) -> str:
+    """That of a model folder or, of one in a run, with the run's."""
+    return f"{folder.parent.name}/{folder.name}" if folder.name in PLACES else folder.name
 
 
 def matching(patterns: Sequence[str], names: Collection[str], *, where: str) -> list[str]:

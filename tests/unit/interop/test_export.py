@@ -76,6 +76,25 @@ def test_the_card_says_what_is_known(gpt: LanguageModel, tmp_path: Path) -> None
     assert f"`GPT2LMHeadModel` with {parameters:,} parameters" in card
 
 
+def test_the_card_names_no_place_of_this_machine(gpt: LanguageModel, tmp_path: Path) -> None:
+    facts = {
+        "name": "moons",
+        "starts from": "/home/me/my runs/moon (sha256 12)",
+        "imported from": "/home/me/my runs/moon",
+        "data": "/home/me/sea.txt, and 1/2 of ~/moon.txt",
+        "from": "moons/moon@v2",
+        "page": "https://example.org/a/b",
+        "there": "C:\\Users\\me\\moon",
+    }
+    recipe = '[data]\ntext = "/home/me/my texts/sea.txt"\nmore = ["/home/me/a.txt", \'/b/c.txt\', "d/e.txt"]\n'
+    export_model(Export(gpt, LETTERS, LETTERS, {}, facts, recipe), tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text()
+    assert not any(place in card for place in ("home", "me/", "Users", "/b/"))
+    assert "- imported from: moon\n- data: sea.txt, and 1/2 of moon.txt\n- from: moons/moon@v2\n" in card
+    assert "- page: https://example.org/a/b\n- there: moon\n" in card
+    assert '[data]\ntext = "sea.txt"\nmore = ["a.txt", \'c.txt\', "d/e.txt"]\n' in card
+
+
 def test_a_configuration_of_theirs_is_read_without_its_weights(folder: Path) -> None:
     config, about = read_config(folder)
     assert config == replace(GPT, pad_vocab_to=1, norm_eps=1e-5)
