@@ -87,6 +87,14 @@ def test_the_exported_folder_writes_the_same_text_there(name: str, behind_bos: b
         assert said == letters.decode(ids[inputs["input_ids"].shape[1] :])
 
 
+def test_a_text_there_ends_with_the_context(tmp_path: Path) -> None:
+    """Ours goes on in a window that slides; their learned positions have no row beyond the last."""
+    model = model_of(GPT)
+    export_model(Export(model, WORDS, WORDS, {"temperature": 0.0, "max_tokens": 200}), tmp_path / "out")
+    theirs: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "out", local_files_only=True)
+    assert theirs.generate(torch.tensor([[5, 6, 7]]), eos_token_id=None).shape == (1, GPT.context)
+
+
 @pytest.mark.parametrize("tokenizer", [WORDS, train_character(TEXT)], ids=["bpe", "character"])
 def test_the_exported_tokenizer_gives_the_same_ids_there(tokenizer: Tokenizer, tmp_path: Path) -> None:
     model = model_of(replace(GPT, vocab=tokenizer.vocab_size))

@@ -16,6 +16,7 @@ from plainformer.interop.card import card_of
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
 from plainformer.interop.table import pairs_of
+from plainformer.models.config import LanguageModelConfig
 from plainformer.models.skeleton import AnyConfig, Model, named_weights
 from plainformer.text import Tokenizer
 
@@ -89,7 +90,7 @@ def export_model(content: Export, folder: Path) -> str:
         # The family's own word counts: a decoder's start token may be another role's.
         of_model = {name: value for name, value in roles.items() if name.endswith("_token_id")}
         _write_json(folder / "config.json", settings | ids | of_model | family.config_to(config))
-        _write_json(folder / "generation_config.json", ids | roles | family.generation_to(content.generation))
+        _write_json(folder / "generation_config.json", ids | roles | _generation(family, content, config))
         weights = _weights(family, model)
         parameters = sum(array.size for array in weights.values())
         about = {**content.about, LEFT_BEHIND: left_behind(content)}
@@ -100,6 +101,15 @@ def export_model(content: Export, folder: Path) -> str:
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the model could not be written ({failure})", where=str(folder)) from failure
     return architecture
+
+
+def _generation(family: Family, content: Export, config: AnyConfig) -> dict[str, Any]:
+    """Their settings of decoding. A text ends with the context, over which their window does not slide as ours does."""
+    found = family.generation_to(content.generation)
+    if isinstance(config, LanguageModelConfig) and found.get("max_new_tokens", 0) >= config.context:
+        del found["max_new_tokens"]
+        found["max_length"] = config.context
+    return found
 
 
 def _weights(family: Family, model: Model) -> dict[str, np.ndarray]:

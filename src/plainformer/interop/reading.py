@@ -94,13 +94,8 @@ def read_generation(family: Family, folder: Path, tokenizer: Tokenizer) -> tuple
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-<<<<<<< HEAD
-        return {}
-    except (OSError, ValueError, RecursionError) as damage:
-=======
         return {}, []
-    except (OSError, ValueError) as damage:
->>>>>>> fix-e
+    except (OSError, ValueError, RecursionError) as damage:
         raise InputError(f"the file cannot be read ({damage})", where=str(path), fix="get it again") from damage
     if not isinstance(values, dict):
         raise InputError("the file does not hold a JSON object", where=str(path), fix="get it again")
