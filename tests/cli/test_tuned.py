@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from plainformer.adapter import hash_of_weights
+from plainformer.adapter import hash_of_model
 
 RECIPE = """\
 task = "language-model"
@@ -75,7 +75,7 @@ def test_the_model_is_the_starts_with_its_vocabulary(tuned, recipe, base):
     assert "tokenizer: that of the model it starts from, " in tuned["whole"]
     assert (run / "last" / "tokenizer.json").read_bytes() == (base / "tokenizer.json").read_bytes()
     old, new = (json.loads((folder / "config.json").read_text()) for folder in (base, run / "last"))
-    assert new.pop("about")["starts from"] == f"{base.name} (sha256 {hash_of_weights(base)})"
+    assert new.pop("about")["starts from"] == f"{base.name} (sha256 {hash_of_model(base)})"
     old.pop("about")
     assert new == old
     # What the recipe does not say of generation is the start's.
