@@ -172,9 +172,9 @@ COUNT = "unit/models/test_presets.py::test_a_preset_has_the_parameters_worked_ou
 class Bare(LayerNorm):
     """(x - mean) / √variance, without scale and bias."""
 
-    def __init__(self, d_model: int) -> None:
+    def __init__(self, d_model: int, *, eps: float = 1e-5) -> None:
         self.scale = self.bias = None  # pyright: ignore
-        self.eps = 1e-5
+        self.eps = eps
 
     def __call__(self, x: jax.Array) -> jax.Array:
         centred = x - x.mean(axis=-1, keepdims=True)
