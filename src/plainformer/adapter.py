@@ -16,14 +16,15 @@ from typing import Any, TypeVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import SafetensorError
 
-from plainformer import atomic
 from plainformer.errors import InputError, WorkError
 from plainformer.fields import is_of_type
+from plainformer.json_object import read_object, write_object
+from plainformer.models.skeleton import named_shapes, named_weights, with_weights
 from plainformer.nn.lora import named_pairs, update_of
-from plainformer.shapes import Array, Float
+from plainformer.shapes import Array
+from plainformer.weights_file import PUT_BACK, check_finite, check_shapes, read_array, shapes_in, write_arrays
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 BASE, BASE_FROM_HERE = "base_model_name_or_path", "base_model_path_from_here"
@@ -31,8 +32,8 @@ PREFIX = "base_model.model."  # of every name in a file of PEFT's
 
 Model = TypeVar("Model", bound=eqx.Module)
 
-REPLACE = "put the file back, or name another model"
-DAMAGE = (OSError, ValueError, RecursionError)  # of a file of JSON, which may be nested too deep
+ANOTHER = "use another model, or train it again"
+NOT_FINITE = f"{ANOTHER} at a lower learning rate"
 
 LARGEST = float(jnp.finfo(jnp.float32).max)
 
@@ -94,21 +95,10 @@ def hash_of_model(folder: Path) -> str:
                 digest.update(block)
     for name in ("config.json", ADAPTER_CONFIG):
         if (folder / name).exists():
-            values = _read_settings(folder / name)
+            values = read_object(folder / name)
             said = {key: value for key, value in values.items() if key not in ("about", BASE, BASE_FROM_HERE)}
             digest.update(json.dumps(said, sort_keys=True, separators=(",", ":")).encode("ascii"))
     return digest.hexdigest()
-
-
-def _read_settings(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises InputError where there is none."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except DAMAGE as damage:
-        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
-    if not isinstance(values, dict):
-        raise InputError("the file does not hold a JSON object", where=str(path), fix=REPLACE)
-    return values
 
 
 def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
@@ -123,13 +113,11 @@ def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
         arrays[f"{PREFIX}{name}.lora_A.weight"] = pair.a.T
         arrays[f"{PREFIX}{name}.lora_B.weight"] = pair.b.T
     for part in adapter.whole:
-        named = _named(eqx.filter(getattr(model, part), eqx.is_inexact_array))
+        named = named_weights(getattr(model, part))
         arrays |= {f"{PREFIX}{part}.{name}": leaf for name, leaf in named.items()}
     try:
-        said = json.dumps(_to_peft(adapter, folder), indent=2, ensure_ascii=False)
-        atomic.write_text(folder / ADAPTER_CONFIG, said + "\n")
-        with atomic.replacing(folder / ADAPTER_WEIGHTS) as partial:
-            save_file(jax.device_get(arrays), partial, metadata={"format": "np"})
+        write_object(folder / ADAPTER_CONFIG, _to_peft(adapter, folder))
+        write_arrays(folder / ADAPTER_WEIGHTS, jax.device_get(arrays))
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the adapter could not be written ({failure})", where=str(folder)) from failure
 
@@ -137,7 +125,7 @@ def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
 def read_adapter(folder: Path) -> Adapter:
     """What `adapter_config.json` says. Raises InputError where it is damaged, or not one of ours."""
     path = folder / ADAPTER_CONFIG
-    values = _read_settings(path)
+    values = read_object(path)
     wanted = {BASE: str, "base_model_sha256": str, "r": int, "lora_alpha": float}
     for key, kind in wanted.items():
         if not is_of_type(values.get(key), kind):
@@ -145,12 +133,12 @@ def read_adapter(folder: Path) -> Adapter:
             raise InputError(what, where=str(path), fix="only adapters that plainformer trained can be read")
     names = [values.get(key) or [] for key in ("target_modules", "modules_to_save")]
     if not all(isinstance(found, list) and all(isinstance(name, str) for name in found) for found in names):
-        raise InputError("target_modules and modules_to_save must be lists of names", where=str(path), fix=REPLACE)
+        raise InputError("target_modules and modules_to_save must be lists of names", where=str(path), fix=PUT_BACK)
     if values["r"] < 1:
-        raise InputError(f"r is {values['r']} and must be at least 1", where=str(path), fix=REPLACE)
+        raise InputError(f"r is {values['r']} and must be at least 1", where=str(path), fix=PUT_BACK)
     if not abs(values["lora_alpha"]) <= LARGEST:
         what = f"lora_alpha is {values['lora_alpha']:.3g} and must be a finite number in float32"
-        raise InputError(what, where=str(path), fix=REPLACE)
+        raise InputError(what, where=str(path), fix=PUT_BACK)
     return Adapter(
         _base(values, folder.absolute()),
         values["base_model_sha256"],
@@ -180,64 +168,35 @@ def merge_adapter(adapter: Adapter, base: eqx.Module, skeleton: Model, folder: P
             that they are added to, are not finite.
     """
     path = folder / ADAPTER_WEIGHTS
-    weights = _named(eqx.filter(base, eqx.is_inexact_array))
-    found = {name.removeprefix(PREFIX): array for name, array in _read_arrays(path).items()}
+    weights = named_weights(base)
+    arrays = {name: jnp.asarray(read_array(path, name)) for name in shapes_in(path)}
+    _check_finite(arrays, path)
+    found = {name.removeprefix(PREFIX): array for name, array in arrays.items()}
     # What the base does not have, or has for another purpose, is kept whole.
-    shapes = {name: leaf.shape for name, leaf in _named(skeleton).items()}
+    shapes = named_shapes(skeleton)
     whole = {name for name in shapes if name.startswith(tuple(f"{part}." for part in adapter.whole))}
     of_base = {name: shape for name, shape in shapes.items() if name not in whole}
     there = {name: weights[name].shape for name in of_base if name in weights}
-    _compare(of_base, there, "the base is not the model of config.json", str(adapter.base))
+    what = "the base is not the model of config.json"
+    check_shapes(of_base, there, what, where=str(adapter.base), fix=ANOTHER)
     wanted = {name: shapes[name] for name in whole}
     for name in adapter.targets:
         d_in, d_out = shapes.get(f"{name}.weight", (0, 0))
         wanted |= {f"{name}.lora_A.weight": (adapter.rank, d_in), f"{name}.lora_B.weight": (d_out, adapter.rank)}
     pairs = {name: array.shape for name, array in found.items()}
-    _compare(wanted, pairs, f"the pairs do not go with {ADAPTER_CONFIG} and the base", str(path))
+    what = f"the pairs do not go with {ADAPTER_CONFIG} and the base"
+    check_shapes(wanted, pairs, what, where=str(path), fix=ANOTHER)
     merged = weights | {name: array for name, array in found.items() if name in shapes}
     for name in adapter.targets:
         a, b = found[f"{name}.lora_A.weight"].T, found[f"{name}.lora_B.weight"].T
         merged[f"{name}.weight"] = weights[f"{name}.weight"] + update_of(a, b, adapter.alpha / adapter.rank)
     _check_finite({f"{name}.weight": merged[f"{name}.weight"] for name in adapter.targets}, path)
-    return jax.tree.unflatten(jax.tree.structure(skeleton), [merged[name] for name in shapes])
-
-
-def _compare(
-    wanted: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], what: str, where: str
-) -> None:
-    wrong = [f"{name} is missing" for name in wanted if name not in found]
-    wrong += [f"{name} is unexpected" for name in found if name not in wanted]
-    wrong += [
-        f"{name} has shape {found[name]}, not {shape}"
-        for name, shape in wanted.items()
-        if name in found and found[name] != shape
-    ]
-    if wrong:
-        raise InputError(f"{what}: {', '.join(wrong)}", where=where, fix="use another model, or train it again")
-
-
-def _read_arrays(path: Path) -> dict[str, Float[Array, "..."]]:
-    try:
-        with safe_open(path, framework="numpy") as file:
-            arrays = {name: jnp.asarray(file.get_tensor(name)) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as missing:
-        raise InputError("the adapter's weights are missing", where=str(path), fix=REPLACE) from missing
-    except (SafetensorError, OSError) as damage:
-        raise InputError(f"the adapter's weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
-    _check_finite(arrays, path)
-    return arrays
+    return with_weights(skeleton, merged)
 
 
 def _check_finite(arrays: Mapping[str, Array], path: Path) -> None:
-    if broken := [name for name, array in arrays.items() if not bool(jnp.isfinite(array).all())]:
-        what = f"{len(broken)} of {len(arrays)} arrays hold numbers that are not finite: {', '.join(broken)}"
-        raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
-
-
-def _named(model: Any) -> dict[str, Any]:
-    """The leaves of a model, or of a part, by their paths in it."""
-    leaves = jax.tree_util.tree_leaves_with_path(model)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+    broken = [name for name, array in arrays.items() if not bool(jnp.isfinite(array).all())]
+    check_finite(broken, len(arrays), where=str(path), fix=NOT_FINITE)
 
 
 def _to_peft(adapter: Adapter, folder: Path) -> dict[str, Any]:

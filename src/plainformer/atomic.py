@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from plainformer.errors import InputError
+
 
 @contextmanager
 def replacing(path: Path, partial: Path | None = None) -> Iterator[Path]:
@@ -40,3 +42,9 @@ def write_bytes(path: Path, content: bytes) -> None:
     """Replace `path` by `content`, as `write_text` does. Raises OSError where the disk refuses."""
     with replacing(path) as partial:
         partial.write_bytes(content)
+
+
+def check_new_folder(folder: Path) -> None:
+    """Refuse a folder that holds something already: nothing is overwritten. Raises InputError."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("there is something here already", where=str(folder), fix="name a new folder, or empty it")

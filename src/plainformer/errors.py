@@ -1,5 +1,7 @@
 """The two ways a run can end badly, each said in one line: what, where, what to do."""
 
+from collections.abc import Sequence
+
 
 class PlainformerError(Exception):
     """An error with a message for the user instead of a traceback.
@@ -33,3 +35,8 @@ class WorkError(PlainformerError):
     """A failure at work: the input was right, the machine or the numbers were not (exit code 1)."""
 
     exit_code = 1
+
+
+def some_of(names: Sequence[str], most: int = 8) -> str:
+    """The first of so many names, and how many more there are, for a line that stays short."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -6,10 +6,8 @@ Instead of the weights there may be those of an adapter (`adapter.py`), which ar
 Nothing in it is executable. Every file is written whole or not at all, so a reader never meets half of one.
 """
 
-import json
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -17,16 +15,23 @@ from typing import Any, NamedTuple, cast
 import jax
 import jax.numpy as jnp
 import numpy as np
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import SafetensorError
 
 from plainformer import atomic
-from plainformer.adapter import ADAPTER_CONFIG, ADAPTER_WEIGHTS, Adapter, merge_adapter, read_adapter, save_adapter
-from plainformer.data.find import some_of
-from plainformer.errors import InputError, WorkError
+from plainformer.adapter import (
+    ADAPTER_CONFIG,
+    ADAPTER_WEIGHTS,
+    NOT_FINITE,
+    Adapter,
+    merge_adapter,
+    read_adapter,
+    save_adapter,
+)
+from plainformer.errors import InputError, WorkError, some_of
 from plainformer.interop import reading
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
+from plainformer.json_object import read_object, write_object
 from plainformer.machine import return_freed_memory
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
@@ -38,9 +43,11 @@ from plainformer.models.skeleton import (
     named_shapes,
     named_weights as named_weights,
     skeleton_of as skeleton_of,
+    with_weights,
 )
 from plainformer.models.transformer import Transformer
 from plainformer.text import Tokenizer
+from plainformer.weights_file import check_finite, check_shapes, read_array, shapes_in, write_arrays
 
 
 class Kind(NamedTuple):
@@ -51,8 +58,6 @@ class Kind(NamedTuple):
     what: str
     use: str
 
-
-REPLACE = "put the file back, or name another model"
 
 KINDS: dict[str, Kind] = {
     "plainformer-transformer": Kind(
@@ -123,8 +128,8 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
         content.source_tokenizer.save(folder / "tokenizer.json")
         if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
             content.target_tokenizer.save(folder / "target_tokenizer.json")
-        atomic.write_text(folder / "config.json", _json(config))
-        atomic.write_text(folder / "generation_config.json", _json(dict(content.generation)))
+        write_object(folder / "config.json", config)
+        write_object(folder / "generation_config.json", content.generation)
         atomic.write_text(folder / "README.md", _card(content, folder.resolve()))
         if weights and content.adapter:
             save_adapter(content.adapter, content.model, folder)
@@ -146,8 +151,7 @@ def save_weights(model: Model, folder: Path) -> None:
     """Replace `model.safetensors` alone. Raises WorkError as `save_folder` does."""
     path = folder / "model.safetensors"
     try:
-        with atomic.replacing(path) as partial:
-            save_file(jax.device_get(named_weights(model)), partial, metadata={"format": "np"})
+        write_arrays(path, jax.device_get(named_weights(model)))
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the weights could not be written ({failure})", where=str(path)) from failure
 
@@ -173,7 +177,7 @@ def load_folder(folder: Path) -> ModelFolder:
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
     model = _load_model(config, folder)
-    return ModelFolder(model, source, target, _read_json(folder / "generation_config.json"), about)
+    return ModelFolder(model, source, target, read_object(folder / "generation_config.json"), about)
 
 
 def read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any]]:
@@ -197,7 +201,7 @@ def _read_config(folder: Path) -> _Described:
     if not folder.is_dir():
         raise InputError("there is no such model folder", where=str(folder), fix="name a run, or a model folder")
     path = folder / "config.json"
-    values = _read_json(path)
+    values = read_object(path)
     kind, about = values.pop("model_type", None), values.pop("about", {})
     if isinstance(kind, str) and (family := FAMILIES.get(kind)):
         config = cast(AnyConfig, family.config_from(values, str(path)))
@@ -248,65 +252,19 @@ def _load_weights(config: AnyConfig, path: Path) -> Model:
     _check_names(shapes, path)
     arrays: dict[str, jax.Array] = {}
     broken: list[str] = []
-    # One at a time, the largest first: the file's pages, too, count as memory as long as it is open.
+    # The largest first: while it is there twice, nothing else is there yet.
     for name in sorted(shapes, key=lambda name: -math.prod(shapes[name])):
         return_freed_memory()
-        with _opened(path) as file:
-            array = file.get_tensor(name)
+        array = read_array(path, name)
         broken += [] if np.isfinite(array).all() else [name]
         arrays[name] = jnp.asarray(array)
-    if broken:
-        in_order = [name for name in shapes if name in broken]
-        what = f"{len(broken)} of {len(arrays)} weights hold numbers that are not finite: {some_of(in_order)}"
-        raise InputError(what, where=str(path), fix="use another model, or train it again at a lower learning rate")
-    return jax.tree.unflatten(jax.tree.structure(skeleton), [arrays[name] for name in shapes])
+    check_finite([name for name in shapes if name in broken], len(arrays), where=str(path), fix=NOT_FINITE)
+    return with_weights(skeleton, arrays)
 
 
 def _check_names(wanted: Mapping[str, tuple[int, ...]], path: Path) -> None:
     """Raises InputError where the file does not hold the weights of the model that is described."""
-    with _opened(path) as file:
-        _compare(wanted, {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}, path)  # noqa: SIM118
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    """The file of weights. Raises InputError where it is missing or damaged."""
-    try:
-        with safe_open(path, framework="numpy") as file:
-            yield file
-    except FileNotFoundError as missing:
-        raise InputError("there are no weights", where=str(path), fix=REPLACE) from missing
-    except (SafetensorError, OSError) as damage:
-        raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
-
-
-def _compare(wanted: Mapping[str, tuple[int, ...]], found: Mapping[str, tuple[int, ...]], path: Path) -> None:
-    """Raises InputError naming every weight that is missing, unexpected or misshapen, all at once."""
-    wrong = [f"{name} is missing" for name in wanted if name not in found]
-    wrong += [f"{name} is unexpected" for name in sorted(found) if name not in wanted]
-    wrong += [
-        f"{name} has shape {found[name]}, not {shape}"
-        for name, shape in wanted.items()
-        if name in found and found[name] != shape
-    ]
-    if wrong:
-        raise InputError(f"weights and config.json disagree: {', '.join(wrong)}", where=str(path))
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as missing:
-        raise InputError(f"{path.name} is missing", where=str(path.parent), fix=REPLACE) from missing
-    except (OSError, ValueError, RecursionError) as damage:
-        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
-    if not isinstance(value, dict):
-        raise InputError("the file does not hold a JSON object", where=str(path), fix=REPLACE)
-    return value
-
-
-def _json(value: Mapping[str, Any]) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    check_shapes(wanted, shapes_in(path), "weights and config.json disagree", where=str(path))
 
 
 def _card(content: ModelFolder, folder: Path) -> str:

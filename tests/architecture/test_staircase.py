@@ -13,7 +13,8 @@ PACKAGE = "plainformer"
 
 # From the ground up. The ground floor is one room of single files; everywhere else a name is a room of its own.
 FLOORS = (
-    {"atomic", "errors", "extras", "fields", "lazy", "machine", "shapes", "table", "toml", "validation"},
+    {"atomic", "errors", "extras", "fields", "json_object", "lazy", "machine", "shapes", "table", "toml", "validation"}
+    | {"weights_file"},
     {"text", "nn"},
     {"data", "models"},
     {"adapter", "interop"},

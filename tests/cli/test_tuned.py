@@ -181,7 +181,10 @@ def test_every_verb_reads_an_adapter_and_merge_makes_it_whole(cli, tuned, recipe
         assert outcomes[0].out or verb == "score"
     error = cli("merge", whole, "-o", tmp_path / "again").error(2)
     assert error == f"{whole}: this model has no adapter to merge: it is whole; use it as it is"
-    assert cli("merge", run, "-o", whole).error(2) == f"{whole}: there is something already; name a new folder"
+    assert (
+        cli("merge", run, "-o", whole).error(2)
+        == f"{whole}: there is something here already; name a new folder, or empty it"
+    )
     assert "there is no such model folder" in cli("merge", tmp_path / "no", "-o", tmp_path / "n").error(2)
 
 
@@ -253,7 +256,7 @@ def test_an_adapter_without_its_base_or_with_another_is_one_line(cli, tuned, rec
     assert cli("generate", folder, "the sea").error(2).startswith(f"{config}: the file cannot be read (")
     config.write_text(json.dumps(values))
     (folder / "adapter_model.safetensors").write_bytes(b"short")
-    assert "the adapter's weights cannot be read (" in cli("generate", folder, "the sea").error(2)
+    assert "the weights cannot be read (" in cli("generate", folder, "the sea").error(2)
 
 
 @pytest.mark.parametrize(

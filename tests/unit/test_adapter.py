@@ -98,7 +98,7 @@ def test_a_pair_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model
     arrays = load_file(path)
     arrays[name][1, 2] = np.inf
     save_file(arrays, path)
-    with pytest.raises(InputError, match=rf"1 of \d arrays hold numbers that are not finite: {name}; use another"):
+    with pytest.raises(InputError, match=rf"1 of \d weights hold numbers that are not finite: {name}; use another"):
         merge_adapter(adapter, model, skeleton_of(CONFIG), folder)
 
 
@@ -189,5 +189,5 @@ def test_a_sum_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model:
     adapter, folder = saved
     path = folder / "adapter_model.safetensors"
     save_file({name: 1e4 * array for name, array in load_file(path).items()}, path)
-    with pytest.raises(InputError, match=r"2 of 2 arrays hold numbers that are not finite: layers\.0\.feed_forward"):
+    with pytest.raises(InputError, match=r"2 of 2 weights hold numbers that are not finite: layers\.0\.feed_forward"):
         merge_adapter(replace(adapter, alpha=3e38), model, skeleton_of(CONFIG), folder)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from plainformer.cli.output import check_new_folder
+from plainformer.atomic import check_new_folder
 from plainformer.errors import InputError
 
 

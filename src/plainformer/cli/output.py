@@ -13,12 +13,6 @@ def check_output(path: Path) -> None:
         raise InputError("there is no such folder", where=str(path.parent), fix="make it, or name another file")
 
 
-def check_new_folder(path: Path) -> None:
-    """Before the work, refuse a folder that holds something already: nothing is overwritten. Raises InputError."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise InputError("there is something here already", where=str(path), fix="name a new folder, or empty it")
-
-
 def one_line(text: str) -> str:
     """A translation on one line, whatever line ends the model wrote."""
     return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plainformer.data.alignment import first_out_of_step
-from plainformer.data.find import Listing, listing_for, some_of, suggestion, without_gz
+from plainformer.data.find import Listing, listing_for, suggestion, without_gz
 from plainformer.data.formats import Row, json_rows, read_lines, tsv_rows
 from plainformer.data.origins import Origins, select_origins
 from plainformer.data.tmx import tmx_rows
-from plainformer.errors import InputError
+from plainformer.errors import InputError, some_of
 
 _BY_STEM = (".tsv", ".jsonl", ".tmx")
 _BY_NAME = (".tsv", ".txt", ".jsonl", ".tmx")

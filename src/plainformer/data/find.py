@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, some_of
 
 Files = TypeVar("Files", bound=tuple[Path, ...])
 
@@ -75,8 +75,3 @@ def suggestion(name: str, names: Iterable[str], *, otherwise: str) -> str:
     """A fix that asks for the names that are close to `name`; `otherwise` if none is."""
     near = difflib.get_close_matches(name, list(names), n=3)
     return f"did you mean {' or '.join(map(repr, near))}?" if near else otherwise
-
-
-def some_of(names: Sequence[str], most: int = 8) -> str:
-    """The first names, and how many more there are."""
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -5,10 +5,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plainformer.data.find import some_of
 from plainformer.data.labelled import Labelled
 from plainformer.data.report import Lengths, lengths_of, unknown_rate
-from plainformer.errors import InputError
+from plainformer.errors import InputError, some_of
 
 REASONS: tuple[str, ...] = ("empty", "too long")
 """Why a text is dropped, in the order in which they are tried."""

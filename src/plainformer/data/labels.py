@@ -4,9 +4,8 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 
-from plainformer.data.find import some_of
 from plainformer.data.labelled import Labelled
-from plainformer.errors import InputError
+from plainformer.errors import InputError, some_of
 
 
 def label_names(train: Labelled) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plainformer.data.embedded import TEXTS
-from plainformer.data.find import some_of, suggestion, without_gz
+from plainformer.data.find import suggestion, without_gz
 from plainformer.data.formats import json_texts, text_blocks
-from plainformer.errors import InputError
+from plainformer.errors import InputError, some_of
 
 CHUNK = 1 << 18
 """Characters of a chunk at most. A tokenizer takes a few hundred bytes a character while it is at work on it."""

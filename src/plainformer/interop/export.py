@@ -1,6 +1,5 @@
 """A model of ours as a folder that the Hugging Face library reads: weights, settings, tokenizer and a card."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from plainformer import atomic
 from plainformer.errors import InputError, WorkError
@@ -16,9 +14,11 @@ from plainformer.interop.card import card_of
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
 from plainformer.interop.table import pairs_of
+from plainformer.json_object import write_object
 from plainformer.models.config import LanguageModelConfig
 from plainformer.models.skeleton import AnyConfig, Model, named_weights
 from plainformer.text import Tokenizer
+from plainformer.weights_file import write_arrays
 
 LEFT_BEHIND = "settings of its search that could not go along"
 """What a card, and a command, call `left_behind`."""
@@ -76,8 +76,7 @@ def export_model(content: Export, folder: Path) -> str:
     family = family_for(content.model.config)
     model = family.prepared(content.model)
     config = model.config
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError("there is something here already", where=str(folder), fix="name a new folder, or empty it")
+    atomic.check_new_folder(folder)
     tokenizer = family.spelled(_only_tokenizer(content), content.model.config)
     # Without a null, a role without a token would have the id of their default.
     ids = {f"{role}_token_id": tokenizer.special_id(role) for role in ("pad", "bos", "eos")}
@@ -89,15 +88,15 @@ def export_model(content: Export, folder: Path) -> str:
         tokenizer.save(folder / "tokenizer.json")
         # The family's own word counts: a decoder's start token may be another role's.
         of_model = {name: value for name, value in roles.items() if name.endswith("_token_id")}
-        _write_json(folder / "config.json", settings | ids | of_model | family.config_to(config))
-        _write_json(folder / "generation_config.json", ids | roles | _generation(family, content, config))
+        write_object(folder / "config.json", settings | ids | of_model | family.config_to(config), sort=True)
+        decoding = ids | roles | _generation(family, content, config)
+        write_object(folder / "generation_config.json", decoding, sort=True)
         weights = _weights(family, model)
         parameters = sum(array.size for array in weights.values())
         about = {**content.about, LEFT_BEHIND: left_behind(content)}
         card = card_of(config, architecture, parameters, about, content.recipe)
         atomic.write_text(folder / "README.md", card)
-        with atomic.replacing(folder / "model.safetensors") as partial:
-            save_file(weights, partial, metadata={"format": "pt"})
+        write_arrays(folder / "model.safetensors", weights, made_by="pt")
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the model could not be written ({failure})", where=str(folder)) from failure
     return architecture
@@ -129,7 +128,3 @@ def _only_tokenizer(content: Export) -> Tokenizer:
 def _is_of_another_kind(differences: list[str]) -> bool:
     """Whether a family is of another architecture altogether, which says nothing about parts."""
     return any(line.startswith("it is no ") for line in differences)
-
-
-def _write_json(path: Path, values: Mapping[str, Any]) -> None:
-    atomic.write_text(path, json.dumps(values, indent=2, ensure_ascii=False, sort_keys=True) + "\n")

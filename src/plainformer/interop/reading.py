@@ -1,6 +1,5 @@
 """A foreign folder, read: its settings as our configuration, its weights as our model."""
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,9 +14,11 @@ from plainformer.interop import table
 from plainformer.interop.family import Family
 from plainformer.interop.table import Pair, located, pairs_of
 from plainformer.interop.weights import Weights, open_weights
+from plainformer.json_object import read_object
 from plainformer.machine import return_freed_memory
-from plainformer.models.skeleton import AnyConfig, Model, named_shapes, skeleton_of
+from plainformer.models.skeleton import AnyConfig, Model, skeleton_of, with_weights
 from plainformer.text import Tokenizer, foreign
+from plainformer.weights_file import check_finite
 
 
 def check_weights(family: Family, config: AnyConfig, folder: Path) -> None:
@@ -45,10 +46,8 @@ def load_model(family: Family, config: AnyConfig, folder: Path) -> Model:
         broken += [] if np.isfinite(array).all() else [pair.theirs]
         for name, part in pair.read(array):
             found[name] = jnp.asarray(np.ascontiguousarray(part))
-    if broken:
-        what = f"{len(broken)} of {len(pairs)} weights hold numbers that are not finite: {', '.join(broken[:5])}"
-        raise InputError(what, where=str(weights.where), fix="use another checkpoint")
-    return jax.tree.unflatten(jax.tree.structure(skeleton), [found[name] for name in named_shapes(skeleton)])
+    check_finite(broken, len(pairs), where=str(weights.where), fix="use another checkpoint")
+    return with_weights(skeleton, found)
 
 
 def _check_copies(family: Family, pairs: list[Pair], weights: Weights, names: Mapping[str, str]) -> None:
@@ -76,8 +75,7 @@ def read_tokenizers(config: AnyConfig, folder: Path) -> tuple[Tokenizer, Tokeniz
         InputError: there are none, they are damaged, or they have more tokens than the model.
     """
     found = foreign.read_tokenizers(folder)
-    vocabularies = [getattr(config, name) for name in ("source_vocab", "target_vocab") if hasattr(config, name)]
-    for tokenizer, tokens in zip(found, vocabularies or [getattr(config, "vocab")] * 2, strict=True):  # noqa: B009
+    for tokenizer, tokens in zip(found, config.vocabularies, strict=True):
         if tokenizer.vocab_size > tokens:
             what = f"the tokenizer has {tokenizer.vocab_size} tokens, and the model {tokens}"
             raise InputError(what, where=str(folder), fix="use the tokenizer that the model was trained with")
@@ -91,12 +89,7 @@ def read_generation(family: Family, folder: Path, tokenizer: Tokenizer) -> tuple
         InputError: the file is damaged, or a value is of the wrong type; it may be missing.
     """
     path = folder / "generation_config.json"
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    if not path.exists():
         return {}, []
-    except (OSError, ValueError, RecursionError) as damage:
-        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix="get it again") from damage
-    if not isinstance(values, dict):
-        raise InputError("the file does not hold a JSON object", where=str(path), fix="get it again")
+    values = read_object(path, fix="get it again")
     return family.generation_from(values, str(path)), family.generation_left_out(values, tokenizer)

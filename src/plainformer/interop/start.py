@@ -4,16 +4,13 @@ That token is the last, is the padding, too, and is called <pad>. What was paddi
 is part of every softmax, under another name; the new one has a bias that keeps it out: the function is the same.
 """
 
-import json
-import tempfile
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from plainformer.models.skeleton import named_weights, skeleton_of
+from plainformer.models.skeleton import named_weights, skeleton_of, with_weights
 from plainformer.models.transformer import Transformer
 from plainformer.text import Tokenizer
 
@@ -29,8 +26,8 @@ def model_with_start(model: Transformer) -> Transformer:
     config = model.config
     grown = {f"{side}_vocab": getattr(config, f"{side}_vocab") + 1 for side in ("source", "target")}
     wanted = replace(config, **grown, decoder_start="token", pad_vocab_to=1)
-    leaves = [_with_token(name, leaf, config) for name, leaf in named_weights(model).items()]
-    return jax.tree.unflatten(jax.tree.structure(skeleton_of(wanted)), leaves)
+    weights = {name: _with_token(name, leaf, config) for name, leaf in named_weights(model).items()}
+    return with_weights(skeleton_of(wanted), weights)
 
 
 def _with_token(name: str, leaf: jax.Array, config: Any) -> jax.Array:
@@ -46,31 +43,7 @@ def _with_token(name: str, leaf: jax.Array, config: Any) -> jax.Array:
 def tokenizer_with_start(tokenizer: Tokenizer) -> Tokenizer:
     """The same tokenizer with one token more, which is its padding and what the decoder starts with.
 
-    A tokenizer that is kept as another library's files has it already.
+    Raises:
+        InputError: the tokenizer is kept as another library's files, to which nothing can be added.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "tokenizer.json"
-        tokenizer.save(path)
-        if not path.exists():
-            return tokenizer
-        whole = json.loads(path.read_text(encoding="utf-8"))
-        _add_start(whole, tokenizer)
-        settings = path.with_name("tokenizer_config.json")
-        roles = json.loads(settings.read_text(encoding="utf-8")) | {"pad_token": START, "bos_token": START}
-        settings.write_text(json.dumps(roles, ensure_ascii=False), encoding="utf-8")
-        path.write_text(json.dumps(whole, ensure_ascii=False), encoding="utf-8")
-        return Tokenizer.load(path)
-
-
-def _add_start(whole: dict[str, Any], tokenizer: Tokenizer) -> None:
-    """One token more, the last, and other names for those that had its roles."""
-    names = {getattr(tokenizer.special, role): name for role, name in FORMER.items()}
-    vocabulary = whole["model"]["vocab"]
-    if isinstance(vocabulary, dict):
-        whole["model"]["vocab"] = {names.get(token, token): id for token, id in vocabulary.items()}
-    else:  # pieces with their scores
-        whole["model"]["vocab"] = [[names.get(token, token), score] for token, score in vocabulary]
-    for token in whole["added_tokens"]:
-        token["content"] = names.get(token["content"], token["content"])
-    last = {**whole["added_tokens"][-1], "id": tokenizer.vocab_size, "content": START, "special": True}
-    whole["added_tokens"].append(last)
+    return tokenizer.with_start(START, former_pad=FORMER["pad"], former_bos=FORMER["bos"])

@@ -9,8 +9,7 @@ import numpy as np
 from plainformer.errors import InputError
 from plainformer.interop.family import Family, Layout
 from plainformer.models.skeleton import AnyConfig, named_shapes, skeleton_of
-
-Shape = tuple[int, ...]
+from plainformer.weights_file import Shape, check_shapes
 
 
 @dataclass(frozen=True)
@@ -85,19 +84,12 @@ def located(family: Family, pairs: Sequence[Pair], found: Mapping[str, Shape], w
     names = {_canonical(family, name, pairs): name for name in found}
     wanted = {pair.theirs: pair.shape for pair in pairs}
     copies = {copy for copy in family.copies if copy not in wanted}
-    wrong = [f"{name} is missing" for name in wanted if name not in names]
-    wrong += [
-        f"{name} is unexpected"
-        for name in sorted(names)
-        if name not in wanted and name not in copies and not _is_ignored(family, name)
-    ]
-    wrong += [
-        f"{name} has shape {found[names[name]]}, not {shape}"
-        for name, shape in wanted.items()
-        if name in names and tuple(found[names[name]]) != shape
-    ]
-    if wrong:
-        raise InputError(f"weights and config.json disagree: {', '.join(wrong)}", where=where)
+    counted = {
+        name: found[names[name]]
+        for name in names
+        if name in wanted or not (name in copies or _is_ignored(family, name))
+    }
+    check_shapes(wanted, counted, "weights and config.json disagree", where=where)
     return {name: names[name] for name in names if name in wanted or name in copies}
 
 

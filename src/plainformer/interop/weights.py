@@ -10,17 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import ml_dtypes  # noqa: F401  so that NumPy knows bfloat16
+import ml_dtypes
 import numpy as np
-from safetensors import SafetensorError, safe_open
 
 from plainformer.errors import InputError
 from plainformer.extras import require
+from plainformer.weights_file import Shape, read_array, shapes_in
 
-REPLACE = "get the file again"
-DAMAGE = (SafetensorError, OSError, TypeError, ValueError)
-
-Shape = tuple[int, ...]
+GET_AGAIN = "get the file again"
+FLOATING = [np.dtype(kind) for kind in (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)]
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,7 @@ def _shards(index: Path) -> Shards:
         names = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
         pairs = [(str(weight), Path(file)) for weight, file in names.items()]
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as damage:
-        raise InputError("the index of the shards has no weight_map", where=str(index), fix=REPLACE) from damage
+        raise InputError("the index of the shards has no weight_map", where=str(index), fix=GET_AGAIN) from damage
     files: dict[Path, set[str]] = {}
     for weight, file in pairs:
         if len(file.parts) != 1 or file.name != str(file) or "\\" in file.name:
@@ -80,22 +78,12 @@ def _safetensors(where: Path, shards: Shards) -> Weights:
     shapes: dict[str, Shape] = {}
     homes: dict[str, Path] = {}
     for path, wanted in shards.items():
-        try:
-            with safe_open(path, framework="numpy") as file:
-                found = {name: tuple(file.get_slice(name).get_shape()) for name in file.keys()}  # noqa: SIM118
-        except DAMAGE as damage:
-            raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
-        taken = _taken(found, wanted, path)
+        taken = _taken(shapes_in(path, fix=GET_AGAIN), wanted, path)
         shapes |= taken
         homes |= dict.fromkeys(taken, path)
 
     def read(name: str) -> np.ndarray:
-        try:
-            with safe_open(homes[name], framework="numpy") as file:
-                return _float32(name, file.get_tensor(name), homes[name])
-        except DAMAGE as damage:
-            what = f"the weight {name} cannot be read ({damage})"
-            raise InputError(what, where=str(homes[name]), fix=REPLACE) from damage
+        return _float32(name, read_array(homes[name], name, fix=GET_AGAIN), homes[name])
 
     return Weights(where, shapes, read)
 
@@ -114,7 +102,7 @@ def _pickles(where: Path, shards: Shards) -> Weights:
             tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=_is_zip(path))
             tensors = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, torch.Tensor)}
         except Exception as damage:  # torch raises no narrower class
-            raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=REPLACE) from damage
+            raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=GET_AGAIN) from damage
         taken = _taken({name: tuple(tensor.shape) for name, tensor in tensors.items()}, wanted, path)
         shapes |= taken
         found |= {name: tensors[name] for name in taken}
@@ -140,8 +128,8 @@ def _taken(found: dict[str, Shape], wanted: set[str] | None, path: Path) -> dict
 
 
 def _float32(name: str, array: np.ndarray, where: Path) -> np.ndarray:
-    # ml_dtypes' kinds are "V"; what is narrower than two bytes comes with scales that no table here knows.
-    if array.dtype.itemsize < 2 or array.dtype.kind not in "fV":
+    # What is narrower than two bytes comes with scales that no table here knows.
+    if array.dtype not in FLOATING:
         what = f"the weight {name} holds {array.dtype} and no floating-point numbers of 16 bits or more"
         raise InputError(what, where=str(where), fix="use the checkpoint in float32, float16 or bfloat16")
     return array.astype(np.float32, copy=False)

@@ -147,6 +147,11 @@ class TransformerConfig(Config):
     output_bias: bool = False
     decoder_start: Literal["token", "zero"] = "token"
 
+    @property
+    def vocabularies(self) -> tuple[int, int]:
+        """Tokens of what is read and of what is written."""
+        return self.source_vocab, self.target_vocab
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.tie in ("three-way", "source-target") and self.source_vocab != self.target_vocab:
@@ -179,6 +184,11 @@ class SingleStackConfig(Config):
     d_ff: int = 3072
     heads: int = 12
     scale_embeddings: bool = False
+
+    @property
+    def vocabularies(self) -> tuple[int, int]:
+        """Tokens of what is read and of what is written: the same."""
+        return self.vocab, self.vocab
 
     def __post_init__(self) -> None:
         super().__post_init__()

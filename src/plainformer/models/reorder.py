@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.models.skeleton import named_weights, skeleton_of
+from plainformer.models.skeleton import named_weights, skeleton_of, with_weights
 from plainformer.models.transformer import Transformer
 from plainformer.nn.position import half_from_interleaved
 
@@ -28,9 +28,9 @@ def with_sines_first(model: Transformer) -> Transformer:
     if config.sinusoidal_order == "half":
         return model
     order = half_from_interleaved(config.d_model)
-    leaves = [_reordered(name, leaf, order) for name, leaf in named_weights(model).items()]
+    weights = {name: _reordered(name, leaf, order) for name, leaf in named_weights(model).items()}
     half = replace(config, sinusoidal_order="half")
-    return jax.tree.unflatten(jax.tree.structure(skeleton_of(half)), leaves)
+    return with_weights(skeleton_of(half), weights)
 
 
 def _reordered(name: str, leaf: jax.Array, order: Sequence[int]) -> jax.Array:

@@ -1,5 +1,6 @@
 """A model's shape without its numbers, and its parameters by name: what files of weights are read and written by."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import equinox as eqx
@@ -27,20 +28,28 @@ def skeleton_of(config: AnyConfig) -> Any:
     return eqx.filter_eval_shape(class_of(config), config, key=jax.random.key(0))
 
 
-def named_shapes(skeleton: Model) -> dict[str, tuple[int, ...]]:
+def named_shapes(skeleton: eqx.Module) -> dict[str, tuple[int, ...]]:
     """The shape of every parameter by its path in the model: `encoder.layers.0.self_attention.query.weight`."""
-    leaves = jax.tree_util.tree_leaves_with_path(skeleton)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf.shape for path, leaf in leaves}
+    return {name: leaf.shape for name, leaf in _named(skeleton).items()}
 
 
 def named_weights(model: eqx.Module) -> dict[str, jax.Array]:
     """Every parameter by its path in the model, as `named_shapes` names them."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
+    return _named(eqx.filter(model, eqx.is_inexact_array))
+
+
+def with_weights(skeleton: Any, weights: Mapping[str, Any]) -> Any:
+    """The model of this shape with these weights, by the names of `named_shapes`; others may be among them."""
+    return jax.tree.unflatten(jax.tree.structure(skeleton), [weights[name] for name in _named(skeleton)])
+
+
+def _named(model: Any) -> dict[str, Any]:
+    leaves = jax.tree_util.tree_leaves_with_path(model)
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
 def with_zero_biases(model: Any, config: AnyConfig) -> Any:
     """The same function with the further biases that `config` has, all of them zero."""
-    weights, skeleton = named_weights(model), skeleton_of(config)
-    leaves = [weights[name] if name in weights else jnp.zeros(shape) for name, shape in named_shapes(skeleton).items()]
-    return jax.tree.unflatten(jax.tree.structure(skeleton), leaves)
+    skeleton = skeleton_of(config)
+    zeros = {name: jnp.zeros(shape) for name, shape in named_shapes(skeleton).items()}
+    return with_weights(skeleton, zeros | named_weights(model))

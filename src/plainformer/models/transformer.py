@@ -156,7 +156,7 @@ class Transformer(eqx.Module):
     ) -> Hidden:
         """Source ids (batch, source) to memory (batch, source, d_model). With a `key`, dropout is on."""
         embedding_key, stack_key = split_keys(key, 2)
-        x = self._embed(self.source_embedding, source, embedding_key)
+        x = self._placed(self.source_embedding(source), _counted(source), embedding_key)
         return self.encoder(x, padding_mask(source_valid), key=stack_key, trace=trace.scope("encoder"))
 
     def decode(
@@ -174,7 +174,8 @@ class Transformer(eqx.Module):
         the causal mask already hides it from every real position.
         """
         embedding_key, stack_key = split_keys(key, 2)
-        x = self._embed(self._target_embedding, target, embedding_key, starts=self.config.decoder_start)
+        at = _counted(target)
+        x = self._placed(self._embed_target(target, at), at, embedding_key)
         mask, memory_mask = causal_mask(target.shape[1]), padding_mask(source_valid)
         return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace.scope("decoder"))
 
@@ -222,7 +223,7 @@ class Transformer(eqx.Module):
         Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
         """
         at = in_order(state.written[0], ids.shape[1], places_of(state.caches)) if at is None else at
-        x = self._embed(self._target_embedding, ids, None, at.positions, starts=self.config.decoder_start)
+        x = self._placed(self._embed_target(ids, at.positions), at.positions, None)
         memory_mask = padding_mask(state.memory_valid)
         caches: list[KeysValues] = []
         for layer, cache, memory in zip(self.decoder.layers, state.caches, state.memory, strict=True):
@@ -251,21 +252,16 @@ class Transformer(eqx.Module):
     def _target_embedding(self) -> Embedding:
         return self.source_embedding if self.target_embedding is None else self.target_embedding
 
-    def _embed(
-        self,
-        embedding: Embedding,
-        ids: Ids,
-        key: PRNGKeyArray | None,
-        positions: Int[Array, "#batch #seq"] | None = None,
-        *,
-        starts: str = "token",
-    ) -> Hidden:
-        """Token embeddings plus positions, from 0 on by default, with dropout on the sum (section 5.4).
+    def _embed_target(self, ids: Ids, positions: Int[Array, "#batch #seq"]) -> Hidden:
+        """Token embeddings of the target. A decoder that starts from zero adds none for its first token."""
+        x = self._target_embedding(ids)
+        return x if self.config.decoder_start == "token" else jnp.where((positions > 0)[:, :, None], x, 0.0)
 
-        Where a sequence `starts` from zero, its first embedding is not added.
-        """
-        positions = jnp.arange(ids.shape[1])[None, :] if positions is None else positions
-        x, at = embedding(ids), self.position(positions)
-        if starts == "zero":
-            x = jnp.where((positions > 0)[:, :, None], x, 0.0)
-        return self.dropout(x + at.astype(x.dtype), key)
+    def _placed(self, x: Hidden, positions: Int[Array, "#batch #seq"], key: PRNGKeyArray | None) -> Hidden:
+        """Token embeddings plus positions, with dropout on the sum (section 5.4)."""
+        return self.dropout(x + self.position(positions).astype(x.dtype), key)
+
+
+def _counted(ids: Ids) -> Int[Array, "#batch #seq"]:
+    """The positions of tokens that follow each other from the first on."""
+    return jnp.arange(ids.shape[1])[None, :]

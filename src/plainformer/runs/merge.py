@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from plainformer.adapter import ADAPTER_CONFIG
+from plainformer.atomic import check_new_folder
 from plainformer.decode.load import find_model
 from plainformer.errors import InputError
 from plainformer.folder import load_folder, save_folder
@@ -21,7 +22,6 @@ def merge_adapter(model: Path, folder: Path) -> Path:
     found = find_model(model)
     if found.is_dir() and not (found / ADAPTER_CONFIG).exists():
         raise InputError("this model has no adapter to merge: it is whole", where=str(found), fix="use it as it is")
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError("there is something already", where=str(folder), fix="name a new folder")
+    check_new_folder(folder)
     save_folder(load_folder(found), folder)
     return found

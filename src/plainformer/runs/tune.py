@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plainformer.adapter import Adapter
-from plainformer.data.find import some_of
 from plainformer.decode.load import PLACES
-from plainformer.errors import InputError
+from plainformer.errors import InputError, some_of
 from plainformer.folder import Model, ModelFolder, named_weights
 from plainformer.nn.lora import adapt, merge, named_linears, named_pairs
 from plainformer.recipe.tune import TuneOptions

@@ -142,6 +142,20 @@ class LibraryBackend:
         bare, framed = self.encode("a"), self._tokenizer.encode("a").ids
         return framed[0] if framed[:1] != bare[:1] else None
 
+    def grown(self, token: str, renamed: Mapping[str, str]) -> "LibraryBackend":
+        """The same with one special token more, the last, and others under new names."""
+        whole = self.described()
+        vocabulary = whole["model"]["vocab"]
+        if isinstance(vocabulary, dict):
+            whole["model"]["vocab"] = {renamed.get(name, name): id for name, id in vocabulary.items()}
+        else:  # pieces with their scores
+            whole["model"]["vocab"] = [[renamed.get(name, name), score] for name, score in vocabulary]
+        for added in whole["added_tokens"]:
+            added["content"] = renamed.get(added["content"], added["content"])
+        last = {**whole["added_tokens"][-1], "id": self.size, "content": token, "special": True}
+        whole["added_tokens"].append(last)
+        return LibraryBackend(tokenizers.Tokenizer.from_str(json.dumps(whole)), [token])
+
     def described(self) -> Any:
         return json.loads(self._tokenizer.to_str())
 

@@ -1,6 +1,5 @@
 """The tokens that stand for no text: their roles, and how files in the Hugging Face layout name them."""
 
-import json
 import unicodedata
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from plainformer.errors import InputError
+from plainformer.json_object import read_object
 
 
 @dataclass(frozen=True)
@@ -81,24 +81,13 @@ def read_settings(*paths: Path) -> dict[str, Any]:
     """The settings of those files that there are, of JSON; an earlier one goes before a later one.
 
     Raises:
-        InputError: a file is not a JSON object.
+        InputError: a file does not hold a JSON object.
     """
     settings: dict[str, Any] = {}
     for path in paths:
         if path.exists():
-            settings = read_object(path) | settings
+            settings = read_object(path, fix="restore or remove the file") | settings
     return settings
-
-
-def read_object(path: Path) -> dict[str, Any]:
-    """The JSON object in a file. Raises InputError where there is none."""
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:  # broken JSON and broken UTF-8 are ValueErrors
-        raise InputError(f"not JSON ({error})", where=str(path), fix="restore or remove the file") from error
-    if not isinstance(found, dict):
-        raise InputError("not a JSON object", where=str(path), fix="restore or remove the file")
-    return found
 
 
 def roles_named(

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -239,6 +239,19 @@ class Tokenizer:
         """
         first, last = (self.token(self.bos_id) if bos else None), (self.token(self.eos_id) if eos else None)
         return Tokenizer(self._backend.framed(first, last), self.special)
+
+    def with_start(self, token: str, *, former_pad: str, former_bos: str) -> "Tokenizer":
+        """The same with one token more, the last, which is its padding and its bos; those before get other names.
+
+        Raises:
+            InputError: the tokenizer is kept as another library's files, to which nothing can be added.
+        """
+        if not isinstance(self._backend, LibraryBackend):
+            what = f"a tokenizer kept as {', '.join(self._backend.files('tokenizer'))} can get no token more"
+            raise InputError(what, fix="train with one that is kept as tokenizer.json")
+        old = {self.special.pad: former_pad, self.special.bos: former_bos}
+        renamed = {name: new for name, new in old.items() if name is not None}
+        return Tokenizer(self._backend.grown(token, renamed), replace(self.special, pad=token, bos=token))
 
     @cached_property
     def leads_with_bos(self) -> bool:

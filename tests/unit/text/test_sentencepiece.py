@@ -281,6 +281,11 @@ def test_one_side_of_marians_keeps_the_other(marian: Path, words: Tokenizer) -> 
     assert source.framed(eos=True).fingerprint == source.fingerprint
 
 
+def test_no_token_can_be_added_to_another_librarys_file(tokenizer: Tokenizer) -> None:
+    with pytest.raises(InputError, match=r"kept as spiece\.model can get no token more; train with one that is"):
+        tokenizer.with_start("<start>", former_pad="<old-pad>", former_bos="<old-bos>")
+
+
 def test_with_a_vocabulary_for_each_side_the_target_has_its_own(marian: Path) -> None:
     tokens = ["<unk>", "</s>", "<pad>", "▁a"]
     (marian / "target_vocab.json").write_text(json.dumps({token: id for id, token in enumerate(tokens)}))

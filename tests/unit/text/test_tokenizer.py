@@ -240,6 +240,21 @@ def test_a_framed_tokenizer_tells_other_readers_what_goes_around_a_text(
         assert theirs.encode(text).ids == [tokenizer.bos_id] * bos + ids + [tokenizer.eos_id] * eos
 
 
+def test_a_token_to_start_with_is_the_last_and_takes_over_two_roles(
+    tokenizer: Tokenizer, nasty: list[str], tmp_path: Path
+) -> None:
+    grown = tokenizer.with_start("<start>", former_pad="<old-pad>", former_bos="<old-bos>")
+    assert grown.vocab_size == tokenizer.vocab_size + 1
+    assert grown.pad_id == grown.bos_id == tokenizer.vocab_size
+    assert grown.special == SpecialTokens("<start>", "<start>", tokenizer.special.eos, tokenizer.special.unk)
+    assert (grown.id("<old-pad>"), grown.id("<old-bos>")) == (tokenizer.pad_id, tokenizer.bos_id)
+    assert (grown.eos_id, grown.unk_id) == (tokenizer.eos_id, tokenizer.unk_id)
+    assert grown.encode_batch(nasty) == tokenizer.encode_batch(nasty)
+    assert grown.decode([grown.pad_id, *grown.encode("Ein kleines"), grown.eos_id]) == "Ein kleines"
+    grown.save(tmp_path / "tokenizer.json")
+    assert Tokenizer.load(tmp_path / "tokenizer.json").fingerprint == grown.fingerprint
+
+
 def test_a_tokenizer_keeps_only_itself(bpe: Tokenizer, words: Tokenizer) -> None:
     assert bpe.keeps(bpe)
     assert not bpe.keeps(words)

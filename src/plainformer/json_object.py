@@ -1,0 +1,27 @@
+"""A file that holds one JSON object: settings, as all folders of models have them."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from plainformer import atomic
+from plainformer.errors import InputError
+
+
+def read_object(path: Path, *, fix: str = "put the file back, or name another model") -> dict[str, Any]:
+    """The JSON object in a file. Raises InputError where the file is missing or damaged, or holds something else."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as missing:
+        raise InputError(f"{path.name} is missing", where=str(path.parent), fix=fix) from missing
+    except (OSError, ValueError, RecursionError) as damage:  # broken UTF-8 is a ValueError; JSON may be nested too deep
+        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=fix) from damage
+    if not isinstance(found, dict):
+        raise InputError("the file does not hold a JSON object", where=str(path), fix=fix)
+    return found
+
+
+def write_object(path: Path, values: Mapping[str, Any], *, sort: bool = False) -> None:
+    """Write a file whole or not at all, in lines for people, the keys in order if they are to be sorted."""
+    atomic.write_text(path, json.dumps(values, indent=2, ensure_ascii=False, sort_keys=sort) + "\n")
