@@ -44,15 +44,23 @@ class Step:
     """The compiled update `state, batch -> state`. The old state's memory is reused: do not touch it afterwards.
 
     There is a program for each shape of batch, compiled, or found where it is kept, when the first of that shape comes.
+    A call returns before its update is done, and as soon as the one before it is: so the next batch is made ready
+    meanwhile, and who wants to stop waits for no more than that.
 
     Attributes:
         compiling: told so before, with the number of the program, from 1.
     """
 
-    def __init__(self, update: Callable[[Batch, TrainState], TrainState]) -> None:
+    def __init__(self, update: Callable[[TrainState, Batch], TrainState]) -> None:
+        def counted(state: Any, batch: Batch, rest: _Rest) -> tuple[Any, Array]:
+            after = update(eqx.combine(state, jax.tree.unflatten(*rest)), batch)
+            return eqx.filter(after, eqx.is_array), after.step
+
+        # Not Equinox's, which waits for the result.
         options: dict[str, Any] = {"compiler_options": compiler_options()}
-        self._compiled: Any = eqx.filter_jit(update, donate="all-except-first", **options)
+        self._compiled: Any = jax.jit(counted, donate_argnums=0, static_argnums=2, **options)
         self._shapes: set[tuple[tuple[int, ...], ...]] = set()
+        self._under_way: Array | None = None
         self.compiling: Callable[[int], None] = lambda number: None
 
     def __call__(self, state: TrainState, batch: Batch) -> TrainState:
@@ -60,11 +68,24 @@ class Step:
         if shape not in self._shapes:
             self._shapes.add(shape)
             self.compiling(len(self._shapes))
-        return self._compiled(batch, state)
+        before, (arrays, rest) = self._under_way, eqx.partition(state, eqx.is_array)
+        arrays, self._under_way = self._compiled(arrays, batch, _static(rest))
+        jax.block_until_ready(before)
+        return eqx.combine(arrays, rest)
 
     def lower(self, state: TrainState, batch: Batch) -> Any:
         """The program for the shapes of `state` and `batch`, to be compiled or looked at."""
-        return self._compiled.lower(batch, state)
+        arrays, rest = eqx.partition(state, eqx.is_array)
+        return self._compiled.lower(arrays, batch, _static(rest))
+
+
+_Rest = tuple[Any, tuple[Any, ...]]
+
+
+def _static(rest: Any) -> _Rest:
+    """What of a state is no array, such as a function, as something that has a hash: structure and leaves."""
+    leaves, structure = jax.tree.flatten(rest)
+    return structure, tuple(leaves)
 
 
 def make_step(
@@ -75,7 +96,7 @@ def make_step(
     `key` is folded with the step, so that the dropout of a step depends on nothing else.
     """
 
-    def step(batch: Batch, state: TrainState) -> TrainState:
+    def step(state: TrainState, batch: Batch) -> TrainState:
         step_key = jax.random.fold_in(key, state.step)
         trained, fixed = split(state.model, settings.frozen)
         sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
