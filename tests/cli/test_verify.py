@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file, save_file
 
-pytest.importorskip("transformers")
+pytest.importorskip("transformers", reason="transformers, which `verify` compares with, is not installed")
 
 
 def written(outcome) -> str:

@@ -192,7 +192,7 @@ def test_shards_are_one_model(folder: Path) -> None:
 
 
 def save_pickle(arrays: dict[str, np.ndarray], path: Path) -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip("torch", reason="PyTorch, which writes the pickle, is not installed")
     torch.save({name: torch.from_numpy(array) for name, array in arrays.items()}, path)
 
 
@@ -237,7 +237,7 @@ class Harmful:
 def test_a_pickle_with_a_program_in_it_is_not_run(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("torch")
+    pytest.importorskip("torch", reason="PyTorch, which reads pickles, is not installed")
     monkeypatch.chdir(tmp_path)
     (folder / WEIGHTS).unlink()
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps({"transformer.wte.weight": Harmful()}))

@@ -8,7 +8,7 @@ from plainformer.errors import InputError
 from plainformer.runs import lock
 from plainformer.runs.lock import LOCK, RunLock
 
-pytest.importorskip("fcntl")
+pytest.importorskip("fcntl", reason="this system has no fcntl, whose locks are tested here")
 
 
 @pytest.fixture
