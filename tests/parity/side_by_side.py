@@ -1,5 +1,6 @@
 """A model of the Hugging Face library beside ours: the same folder, the same ids, every number compared."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -13,6 +14,8 @@ from plainformer.decode.continuation import continuations
 from plainformer.decode.settings import SamplingSettings
 from plainformer.folder import load_folder, named_weights, read_config
 from plainformer.interop.families import FAMILIES
+from plainformer.interop.family import Family
+from plainformer.interop.reading import load_model
 from plainformer.interop.table import pairs_of
 from plainformer.models import LanguageModel
 from plainformer.nn.trace import traced
@@ -22,6 +25,16 @@ from plainformer.text.word import train_word
 CLOSE = 1e-4
 # Of the largest number of a gradient; those are sums over all tokens.
 CLOSE_GRADIENT = 1e-3
+
+# Of a small model, as BERT and Llama both name them; no two are equal.
+SIZES: dict[str, Any] = {
+    "vocab_size": 31,
+    "max_position_embeddings": 17,
+    "hidden_size": 12,
+    "intermediate_size": 23,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+}
 
 Numbers = Mapping[str, np.ndarray]
 
@@ -51,8 +64,23 @@ def loaded(folder: Path) -> LanguageModel:
     return cast(LanguageModel, load_folder(folder).model)
 
 
+def read(family: Family, folder: Path) -> Any:
+    """Ours from a folder that has settings and weights alone."""
+    config: Any = family.config_from(json.loads((folder / "config.json").read_text()), "config.json")
+    return load_model(family, config, folder)
+
+
 def drawn_ids(vocab: int, batch: int, length: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).integers(0, vocab, (batch, length))
+
+
+def valid_of(length: int) -> np.ndarray:
+    """What is real of three texts: all of the first, half of the second, one token of the third."""
+    return np.arange(length)[None, :] < np.array([[length], [length // 2], [1]])
+
+
+def close(found: Any, expected: Any, what: str) -> None:
+    np.testing.assert_allclose(found, expected, rtol=0, atol=CLOSE, err_msg=what)
 
 
 def assert_equal_states(theirs: Any, ours: LanguageModel, ids: np.ndarray) -> None:
@@ -62,10 +90,10 @@ def assert_equal_states(theirs: Any, ours: LanguageModel, ids: np.ndarray) -> No
     logits, seen = jax.jit(traced(ours))(jnp.asarray(ids))
     # The last one of theirs has been through the final norm, which the logits show.
     for layer, state in enumerate(said.hidden_states[1:-1]):
-        np.testing.assert_allclose(seen[f"{layer}/output"], state.numpy(), rtol=0, atol=CLOSE, err_msg=f"layer {layer}")
+        close(seen[f"{layer}/output"], state.numpy(), f"layer {layer}")
     assert len(said.hidden_states) == len(ours.layers) + 1
     assert said.logits.abs().max() > 1.0, "the logits are too small to differ"
-    np.testing.assert_allclose(logits, said.logits.numpy(), rtol=0, atol=CLOSE)
+    close(logits, said.logits.numpy(), "logits")
 
 
 def assert_equal_gradients(theirs: Any, ours: LanguageModel, ids: np.ndarray) -> None:
@@ -79,6 +107,16 @@ def assert_equal_gradients(theirs: Any, ours: LanguageModel, ids: np.ndarray) ->
 
     gradients = {name: np.asarray(leaf) for name, leaf in named_weights(jax.jit(jax.grad(loss))(ours)).items()}
     assert_equal_by_name({name: weight.grad.numpy() for name, weight in theirs.named_parameters()}, gradients, ours)
+
+
+def assert_all_is_equal(theirs: Any, folder: Path) -> None:
+    """Logits, states and gradients of texts that fill the context; and their settings, which ours become again."""
+    saved(theirs, folder)
+    ours = loaded(folder)
+    ids = drawn_ids(theirs.config.vocab_size, 3, theirs.config.max_position_embeddings, seed=5)
+    assert_equal_states(theirs, ours, ids)
+    assert_equal_gradients(theirs, ours, ids)
+    assert_config_returns(folder)
 
 
 def assert_equal_by_name(

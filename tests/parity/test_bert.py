@@ -1,6 +1,5 @@
 """BERT of the Hugging Face library: the same logits, states and gradients from the same folder, there and back."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,28 +7,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import side_by_side
 import torch
+from side_by_side import CLOSE_GRADIENT, SIZES, close, drawn, read, valid_of
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, BertForSequenceClassification, BertModel
 
 from plainformer.errors import InputError
 from plainformer.folder import load_folder, named_weights
 from plainformer.interop.bert import BERT
 from plainformer.interop.export import Export, export_model
-from plainformer.interop.reading import load_model
 from plainformer.interop.table import left_out, pairs_of
 from plainformer.models import EncoderConfig
 from plainformer.nn.trace import traced
 from plainformer.text.word import train_word
 
-SIZES: dict[str, Any] = {
-    "vocab_size": 31,
-    "max_position_embeddings": 17,
-    "hidden_size": 12,
-    "intermediate_size": 23,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-}
 # No two sizes of one configuration are equal.
 CONFIGS: dict[str, dict[str, Any]] = {
     "as it was published": {},
@@ -60,15 +50,9 @@ LABELS = {"id2label": {0: "bad", 1: "so-so", 2: "good"}}
 
 def made(kind: Any, folder: Path, **settings: Any) -> tuple[Any, Any]:
     """A model of theirs with weights that make a difference, its folder, and ours from that."""
-    theirs = side_by_side.drawn(kind(BertConfig(**SIZES | settings)), seed=3)
+    theirs = drawn(kind(BertConfig(**SIZES | settings)), seed=3)
     theirs.save_pretrained(folder)
-    return theirs, read(folder)
-
-
-def read(folder: Path) -> Any:
-    values = json.loads((folder / "config.json").read_text())
-    config: Any = BERT.config_from(values, "config.json")
-    return load_model(BERT, config, folder)
+    return theirs, read(BERT, folder)
 
 
 def inputs(theirs: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -76,17 +60,12 @@ def inputs(theirs: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarr
     config, random = theirs.config, np.random.default_rng(5)
     length = int(length or config.max_position_embeddings)
     ids = random.integers(1, config.vocab_size, (3, length))
-    valid = np.arange(length)[None, :] < np.array([[length], [length // 2], [1]])
-    return ids, valid, random.integers(0, config.type_vocab_size, ids.shape)
+    return ids, valid_of(length), random.integers(0, config.type_vocab_size, ids.shape)
 
 
 def asked(theirs: Any, ids: np.ndarray, valid: np.ndarray, types: np.ndarray, **more: Any) -> Any:
     tensors = torch.tensor(ids), torch.tensor(valid).long(), torch.tensor(types)
     return theirs(tensors[0], attention_mask=tensors[1], token_type_ids=tensors[2], **more)
-
-
-def close(found: Any, expected: Any, what: str) -> None:
-    np.testing.assert_allclose(found, expected, rtol=0, atol=side_by_side.CLOSE, err_msg=what)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -124,7 +103,7 @@ def assert_equal_gradients(theirs: Any, ours: Any, ids: np.ndarray, valid: np.nd
     for pair in pairs:
         # A bias of all keys moves every score of a query alike: its gradient is zero, and what is computed is noise.
         size = max(np.abs(expected[pair.theirs]).max(), 1e-4)
-        limit = side_by_side.CLOSE_GRADIENT * size
+        limit = CLOSE_GRADIENT * size
         np.testing.assert_allclose(
             pair.write(gradients), expected[pair.theirs], rtol=0, atol=limit, err_msg=pair.theirs
         )
@@ -191,7 +170,7 @@ def test_old_names_of_the_norms_are_read(tmp_path: Path) -> None:
     }
     assert any(name.endswith("LayerNorm.gamma") for name in weights)
     save_file(weights, path)
-    for name, leaf in named_weights(read(tmp_path)).items():
+    for name, leaf in named_weights(read(BERT, tmp_path)).items():
         assert np.array_equal(leaf, named_weights(ours)[name]), name
 
 
@@ -209,7 +188,7 @@ def test_there_and_back_again(kind: Any, tmp_path: Path) -> None:
     with torch.no_grad():
         close(asked(there.eval(), *inputs(theirs)).logits.numpy()[real], before[real], "theirs")
     there.save_pretrained(tmp_path / "again")
-    assert np.array_equal(np.asarray(read(tmp_path / "again")(*given)), before)
+    assert np.array_equal(np.asarray(read(BERT, tmp_path / "again")(*given)), before)
 
 
 def test_the_parts_that_stand_in_the_way_of_an_export_are_named() -> None:

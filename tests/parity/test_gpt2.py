@@ -69,13 +69,7 @@ def model_of(name: str) -> Any:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_logits_states_and_gradients_are_theirs(name: str, tmp_path: Path) -> None:
-    theirs = model_of(name)
-    folder = side_by_side.saved(theirs, tmp_path)
-    ours = side_by_side.loaded(folder)
-    ids = side_by_side.drawn_ids(theirs.config.vocab_size, 3, theirs.config.n_positions, seed=5)
-    side_by_side.assert_equal_states(theirs, ours, ids)
-    side_by_side.assert_equal_gradients(theirs, ours, ids)
-    side_by_side.assert_config_returns(folder)
+    side_by_side.assert_all_is_equal(model_of(name), tmp_path)
 
 
 def test_a_base_model_and_old_buffers_are_read(tmp_path: Path) -> None:

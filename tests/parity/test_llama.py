@@ -12,15 +12,7 @@ LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_fr
 
 # No two sizes of one configuration are equal.
 CONFIGS: dict[str, dict[str, Any]] = {
-    "as many keys as heads": {
-        "vocab_size": 31,
-        "max_position_embeddings": 17,
-        "hidden_size": 12,
-        "intermediate_size": 23,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 3,
-        "num_key_value_heads": 3,
-    },
+    "as many keys as heads": {**side_by_side.SIZES, "num_key_value_heads": 3},
     "grouped, tied": {
         "vocab_size": 37,
         "max_position_embeddings": 59,
@@ -107,13 +99,7 @@ def model_of(name: str) -> Any:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_logits_states_and_gradients_are_theirs(name: str, tmp_path: Path) -> None:
-    theirs = model_of(name)
-    folder = side_by_side.saved(theirs, tmp_path)
-    ours = side_by_side.loaded(folder)
-    ids = side_by_side.drawn_ids(theirs.config.vocab_size, 3, theirs.config.max_position_embeddings, seed=5)
-    side_by_side.assert_equal_states(theirs, ours, ids)
-    side_by_side.assert_equal_gradients(theirs, ours, ids)
-    side_by_side.assert_config_returns(folder)
+    side_by_side.assert_all_is_equal(model_of(name), tmp_path)
 
 
 def test_the_rotation_of_older_files_is_read(tmp_path: Path) -> None:

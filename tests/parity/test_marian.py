@@ -1,6 +1,5 @@
 """Marian of the Hugging Face library: the same logits, states and gradients from the same folder, there and back."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,15 +8,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import side_by_side
 import torch
+from side_by_side import CLOSE_GRADIENT, close, drawn, read, valid_of
 from transformers import AutoTokenizer, MarianConfig, MarianMTModel
 
 from plainformer.errors import InputError
 from plainformer.folder import named_weights
 from plainformer.interop.export import Export, export_model
 from plainformer.interop.marian import MARIAN
-from plainformer.interop.reading import load_model
 from plainformer.interop.table import pairs_of
 from plainformer.models import Transformer, TransformerConfig
 from plainformer.nn.trace import traced
@@ -69,7 +67,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 def their_model(seed: int = 3, **settings: Any) -> MarianMTModel:
     """Weights, and biases of the logits, that make a difference; the decoder's start has no embedding, as in OPUS."""
-    theirs = side_by_side.drawn(MarianMTModel(MarianConfig(**SIZES | settings)), seed=seed)
+    theirs = drawn(MarianMTModel(MarianConfig(**SIZES | settings)), seed=seed)
     with torch.no_grad():
         theirs.final_logits_bias.normal_(generator=torch.Generator().manual_seed(seed))
         theirs.get_decoder().embed_tokens.weight[PAD] = 0.0
@@ -80,13 +78,7 @@ def made(folder: Path, **settings: Any) -> tuple[Any, Transformer]:
     """A model of theirs and ours from its folder."""
     theirs = their_model(**settings)
     theirs.save_pretrained(folder)
-    return theirs, read(folder)
-
-
-def read(folder: Path) -> Any:
-    values = json.loads((folder / "config.json").read_text())
-    config: Any = MARIAN.config_from(values, "config.json")
-    return load_model(MARIAN, config, folder)
+    return theirs, read(MARIAN, folder)
 
 
 def inputs(theirs: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -95,16 +87,12 @@ def inputs(theirs: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarr
     length = int(length or config.max_position_embeddings)
     words = [np.setdiff1d(np.arange(tokens), [PAD]) for tokens in (config.vocab_size, config.decoder_vocab_size)]
     source, target = random.choice(words[0], (3, length)), random.choice(words[1], (3, length - 3))
-    return source, np.arange(length)[None, :] < np.array([[length], [length // 2], [1]]), target
+    return source, valid_of(length), target
 
 
 def asked(theirs: Any, source: np.ndarray, valid: np.ndarray, target: np.ndarray, **more: Any) -> Any:
     given = {"input_ids": source, "attention_mask": valid, "decoder_input_ids": target}
     return theirs(**{name: torch.tensor(array).long() for name, array in given.items()}, **more)
-
-
-def close(found: Any, expected: Any, what: str) -> None:
-    np.testing.assert_allclose(found, expected, rtol=0, atol=side_by_side.CLOSE, err_msg=what)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -143,7 +131,7 @@ def assert_equal_gradients(theirs: Any, ours: Any, source: np.ndarray, valid: np
     for pair in pairs:
         if pair.theirs in expected:
             # A bias of all keys moves every score of a query alike: its gradient is zero, and what is computed noise.
-            limit = side_by_side.CLOSE_GRADIENT * max(np.abs(expected[pair.theirs]).max(), 1e-4)
+            limit = CLOSE_GRADIENT * max(np.abs(expected[pair.theirs]).max(), 1e-4)
             found = pair.write(gradients)
             np.testing.assert_allclose(found, expected[pair.theirs], rtol=0, atol=limit, err_msg=pair.theirs)
 
@@ -162,11 +150,11 @@ def test_a_file_with_every_copy_is_read_and_one_that_differs_is_named(tmp_path: 
         f"model.{side}.embed_positions.weight": np.ones((40, 14), np.float32) for side in ("encoder", "decoder")
     }
     save_file(weights, path)
-    for name, leaf in named_weights(read(tmp_path)).items():
+    for name, leaf in named_weights(read(MARIAN, tmp_path)).items():
         assert np.array_equal(leaf, named_weights(ours)[name]), name
     save_file(weights | {"lm_head.weight": table + 1.0}, path)
     with pytest.raises(InputError, match=r"ties lm_head.weight to model\..*, and they differ"):
-        read(tmp_path)
+        read(MARIAN, tmp_path)
 
 
 OURS = TransformerConfig(
@@ -203,8 +191,8 @@ def test_there_and_back_again(name: str, tmp_path: Path) -> None:
         close(asked(there, source, valid, target).logits.numpy(), before, "theirs")
     assert there.config.decoder_start_token_id == tokenizer.bos_id
     there.save_pretrained(tmp_path / "again")
-    back = read(tmp_path / "again")
-    assert np.array_equal(back.output_weight, read(tmp_path / "out").output_weight)
+    back = read(MARIAN, tmp_path / "again")
+    assert np.array_equal(back.output_weight, read(MARIAN, tmp_path / "out").output_weight)
     close(back(*map(jnp.asarray, (source, valid, target))), before, "ours again")
 
 

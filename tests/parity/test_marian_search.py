@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from test_marian import APART, EOS, PAD, SIZES, read
+from side_by_side import read
+from test_marian import APART, EOS, PAD, SIZES
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
 from plainformer.decode import GenerationSettings, Hypothesis, generate
@@ -58,7 +59,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Any]:
         theirs.final_logits_bias[0, EOS] += 2.0
     folder = tmp_path_factory.mktemp("marian")
     theirs.save_pretrained(folder)
-    return theirs, read(folder)
+    return theirs, read(MARIAN, folder)
 
 
 def drawn_sources(vocab: int) -> list[list[int]]:
