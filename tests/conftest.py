@@ -26,12 +26,13 @@ def programs_are_let_go() -> Iterator[None]:
         gc.collect()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The real corpora, beside the repository and no part of it: where they are not, the test is skipped."""
+    """Real corpora and vocabularies, beside the repository and no part of it: where they are not, tests are skipped."""
     folder = Path(__file__).parents[1].parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(
-            f"the real corpora, which are under other licences and no part of the repository, are not in {folder}"
+            "real corpora and vocabularies, which are under other licences and no part of the repository, "
+            f"are not in {folder}"
         )
     return folder

@@ -6,8 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -67,6 +67,19 @@ class ToyRun:
         self.state = lambda: initial_state(Toy(jnp.full((), 2.0), jnp.full((), 3.0)), optimizer)
         self.step = make_step(toy_objective, optimizer, StepSettings(), KEY)
 
+    @contextmanager
+    def surroundings(
+        self, folder: Path, *, steps: int, batches: Callable[[int], Iterable[Any]], start: int = 0, **more: Any
+    ) -> Iterator[Surroundings]:
+        """What training in this folder is handed, let go of at the end."""
+        checkpoints = Checkpoints(folder / "checkpoints", keep=5, say=print)
+        log = Log(folder, steps=steps, start=start, tensorboard=False)
+        try:
+            yield Surroundings(batches, self.step, constant(peak=0.1), checkpoints, log, **more)
+        finally:
+            log.close()
+            checkpoints.close()
+
 
 @pytest.fixture(scope="module")
 def toy() -> ToyRun:
@@ -97,23 +110,15 @@ def test_a_step_that_is_not_finite_changes_nothing(toy: ToyRun, poison: str) -> 
 def test_training_stops_at_a_step_that_is_not_finite_and_names_it(toy: ToyRun, poison: str, tmp_path: Path) -> None:
     """What was saved before stays, and nothing is saved after."""
     bad, _, message = POISONS[poison]
-    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=5, say=print)
-    log = Log(tmp_path, steps=8, start=0, tensorboard=False)
-    around = Surroundings(
-        batches=lambda first: (bad if step == 3 else toy_batch() for step in range(first, 9)),
-        step=toy.step,
-        schedule=constant(peak=0.1),
-        checkpoints=checkpoints,
-        log=log,
-    )
-    try:
+
+    def batches(first: int) -> Iterator[dict[str, jax.Array]]:
+        return (bad if step == 3 else toy_batch() for step in range(first, 9))
+
+    with toy.surroundings(tmp_path, steps=8, batches=batches) as around:
         with pytest.raises(WorkError, match=message):
             train(toy.state(), Progress(), LoopSettings(steps=8, log_every=100, save_every=2), around)
-        checkpoints.wait()
-        assert checkpoints.steps() == [2]
-    finally:
-        log.close()
-        checkpoints.close()
+        around.checkpoints.wait()
+        assert around.checkpoints.steps() == [2]
 
 
 def test_a_model_that_trains_no_more_is_not_measured(toy: ToyRun, tmp_path: Path) -> None:
@@ -124,23 +129,14 @@ def test_a_model_that_trains_no_more_is_not_measured(toy: ToyRun, tmp_path: Path
         measured.append(1.0)
         return LossSums(*jnp.ones(4))
 
-    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=5, say=print)
-    log, progress = Log(tmp_path, steps=9, start=0, tensorboard=False), Progress()
-    around = Surroundings(
-        batches=lambda first: (toy_batch(z=math.inf if step == 3 else 0.0) for step in range(first, 10)),
-        step=toy.step,
-        schedule=constant(peak=0.1),
-        checkpoints=checkpoints,
-        log=log,
-        evaluate=evaluate,
-    )
-    try:
+    def batches(first: int) -> Iterator[dict[str, jax.Array]]:
+        return (toy_batch(z=math.inf if step == 3 else 0.0) for step in range(first, 10))
+
+    progress = Progress()
+    with toy.surroundings(tmp_path, steps=9, batches=batches, evaluate=evaluate) as around:
         with pytest.raises(WorkError, match="at step 3 the loss is not finite"):
             train(toy.state(), progress, LoopSettings(steps=9, log_every=9, evaluate_every=2, save_every=9), around)
         assert (len(measured), progress.best_step) == (1, 2)
-    finally:
-        log.close()
-        checkpoints.close()
     assert [json.loads(line)["step"] for line in (tmp_path / "metrics.jsonl").read_text().splitlines()] == [2]
 
 
@@ -188,23 +184,15 @@ def test_checkpoints_leave_the_loggers_and_hooks_of_a_process_alone(tmp_path: Pa
 
 def test_a_run_that_had_given_up_does_not_go_on(toy: ToyRun, tmp_path: Path) -> None:
     """Stopped after its patience was out and before it could say so, and resumed."""
-    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=5, say=print)
-    log = Log(tmp_path, steps=8, start=2, tensorboard=False)
-    around = Surroundings(
-        batches=lambda first: pytest.fail("a batch was asked for"),
-        step=toy.step,
-        schedule=constant(peak=0.1),
-        checkpoints=checkpoints,
-        log=log,
-    )
     state, settings = toy.state(), LoopSettings(steps=8, patience=2)
-    try:
+
+    def batches(first: int) -> Iterator[dict[str, jax.Array]]:
+        pytest.fail("a batch was asked for")
+
+    with toy.surroundings(tmp_path, steps=8, start=2, batches=batches) as around:
         after, reason = train(state, Progress(best=1.0, best_step=2, stale=2), settings, around)
         assert reason == "patience"
         assert after is state
-    finally:
-        log.close()
-        checkpoints.close()
 
 
 def test_patience_ends_a_run_that_gets_no_better(toy: ToyRun, tmp_path: Path) -> None:
@@ -215,25 +203,16 @@ def test_patience_ends_a_run_that_gets_no_better(toy: ToyRun, tmp_path: Path) ->
         figure = jnp.full((), next(figures))
         return LossSums(figure, figure, jnp.zeros(()), jnp.ones(()))
 
-    checkpoints = Checkpoints(tmp_path / "checkpoints", keep=5, say=print)
-    log, progress = Log(tmp_path, steps=99, start=0, tensorboard=False), Progress()
-    around = Surroundings(
-        batches=lambda first: (toy_batch() for _ in range(first, 100)),
-        step=toy.step,
-        schedule=constant(peak=0.1),
-        checkpoints=checkpoints,
-        log=log,
-        evaluate=evaluate,
-    )
-    try:
-        settings = LoopSettings(steps=99, log_every=100, evaluate_every=3, save_every=50, patience=2)
+    def batches(first: int) -> Iterator[dict[str, jax.Array]]:
+        return (toy_batch() for _ in range(first, 100))
+
+    progress = Progress()
+    settings = LoopSettings(steps=99, log_every=100, evaluate_every=3, save_every=50, patience=2)
+    with toy.surroundings(tmp_path, steps=99, batches=batches, evaluate=evaluate) as around:
         state, reason = train(toy.state(), progress, settings, around)
         assert (int(state.step), reason) == (12, "patience")
         assert (progress.best, progress.best_step, progress.stale) == (2.0, 6, 2)
-        assert checkpoints.steps() == [12]
-    finally:
-        log.close()
-        checkpoints.close()
+        assert around.checkpoints.steps() == [12]
 
 
 # ---------------------------------------------------------------------------------------------------------------------

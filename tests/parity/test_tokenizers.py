@@ -26,16 +26,13 @@ HARD = random_strings(10_000)
 
 
 @pytest.fixture(scope="module")
-def vocabularies() -> Path:
-    folder = Path(__file__).parents[2].parent / "shared" / "data" / "vocab"
-    if not folder.is_dir():
-        pytest.skip(f"the vocabularies of others, which are no part of the repository, are not in {folder}")
-    return folder
+def vocabularies(shared_data: Path) -> Path:
+    return shared_data / "vocab"
 
 
 @pytest.fixture(scope="module")
-def corpora(vocabularies: Path) -> list[str]:
-    return real_texts(vocabularies.parent)
+def corpora(shared_data: Path) -> list[str]:
+    return real_texts(shared_data)
 
 
 @pytest.fixture(scope="module")
