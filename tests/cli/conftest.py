@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
+from small_runs import training
 
 Pair = tuple[str, str]
 
@@ -55,20 +56,7 @@ decoder_layers = 1
 norm_position = "pre"
 dropout = 0.1
 
-[schedule]
-name = "constant"
-warmup = 10
-peak = 0.03
-
-[train]
-steps = 30
-save_every = 10
-evaluate_every = 10
-log_every = 5
-keep_last = 3
-seed = 7
-mesh = 1
-
+{training}
 [decode]
 beam_size = 2
 max_margin = 3
@@ -87,6 +75,11 @@ class Outcome:
         """The error of a command that ended with `code`, having written `out` and then one line on stderr."""
         assert (self.code, self.out) == (code, out), self
         return self.last_line()
+
+    def written(self) -> str:
+        """What a command wrote that ended well."""
+        assert self.code == 0, self
+        return self.out
 
     def last_line(self) -> str:
         """The one line of error, after lines of progress if there are any."""
@@ -205,7 +198,7 @@ def _micro(folder: Path) -> Micro:
     _write_pairs(data, "val", pairs[80:87])
     _write_pairs(data, "test", pairs[87:98])
     recipe = folder / "micro.toml"
-    recipe.write_text(RECIPE.format(folder=data), encoding="utf-8")
+    recipe.write_text(RECIPE.format(folder=data, training=training(steps=30, warmup=10, keep_last=3)), encoding="utf-8")
     return Micro(recipe, data)
 
 
@@ -287,6 +280,15 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         model = sharpened((Classifier if labels else MaskedLanguageModel)(config, key=jax.random.key(0)))
         save_folder(ModelFolder(model, tokenizer, tokenizer), root / name)
     return {name: root / name for name in (*tokenizers, "translator", *encoders)}
+
+
+@pytest.fixture(scope="session")
+def checkpoint(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A GPT-2 folder, exported from the model of byte pairs."""
+    folder = tmp_path_factory.mktemp("exported") / "moon"
+    said = _run_here("export", models["bpe"], "--to", "huggingface", "-o", folder).written()
+    assert said == f"{folder}: GPT2LMHeadModel\n"
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -22,20 +22,7 @@ byte_fallback = false
 [model]
 {model}
 
-[schedule]
-name = "constant"
-warmup = 5
-peak = 0.03
-
-[train]
-steps = 20
-save_every = 10
-evaluate_every = 10
-log_every = 5
-keep_last = 2
-seed = 7
-mesh = 1
-"""
+{training}"""
 SHAPE = """\
 d_model = 16
 d_ff = 24

@@ -1,13 +1,14 @@
 """Whatever is put in, the end is one line: what, where, what to do; the right exit code; and nothing is lost."""
 
 import errno
-import io
 import os
 import random
 import re
 import shutil
 
 import pytest
+from interrupted import Interrupted
+from small_runs import assert_refused
 
 
 def folder_of(trained, tmp_path):
@@ -90,11 +91,7 @@ def test_a_data_folder_that_is_not_there_is_one_line_with_the_nearest(cli, train
     ],
 )
 def test_a_setting_that_will_not_do_is_one_line(cli, trained, tmp_path, settings, said):
-    options = [word for setting in settings for word in ("--set", setting)]
-    outcome = cli("train", trained.recipe, "--run", tmp_path / "run", *options)
-    assert said in outcome.last_line()
-    assert outcome.code == 2
-    assert not (tmp_path / "run").exists()
+    assert_refused(cli, trained.recipe, tmp_path / "run", settings, said)
 
 
 def test_bad_data_does_not_cost_the_run_that_was_to_be_overwritten(cli, trained, results, tmp_path):
@@ -206,16 +203,6 @@ def test_debug_shows_the_traceback_that_is_hidden_otherwise(trained, monkeypatch
     monkeypatch.setattr("sys.argv", ["plainformer", "info", "nothing", "--debug"])
     with pytest.raises(InputError, match="nothing is neither"):
         main()
-
-
-class Interrupted(io.BytesIO):
-    """A standard input at which the user presses Ctrl-C after the first line."""
-
-    def read1(self, size: int | None = -1, /) -> bytes:
-        line = self.readline()
-        if not line:
-            raise KeyboardInterrupt
-        return line
 
 
 def test_ctrl_c_is_one_line_after_what_was_done(cli, trained):

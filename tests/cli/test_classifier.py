@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 from opinions import RECIPE, SHAPE, write_texts
+from small_runs import assert_refused, dev_figures, training
 
 
 @pytest.fixture(scope="module")
@@ -19,15 +20,10 @@ def critic(cli, program_cache, texts, tmp_path_factory):
     """A trained classifier: (recipe, run, outcome of the training)."""
     root = tmp_path_factory.mktemp("critic")
     recipe = root / "critic.toml"
-    recipe.write_text(RECIPE.format(folder=texts, model=SHAPE), encoding="utf-8")
+    recipe.write_text(RECIPE.format(folder=texts, model=SHAPE, training=training()), encoding="utf-8")
     outcome = cli("train", recipe, "--run", root / "run")
     assert outcome.code == 0, outcome
     return recipe, root / "run", outcome
-
-
-def dev_figures(run):
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if line["kind"] == "dev"]
 
 
 # Training
@@ -281,8 +277,4 @@ def test_texts_that_cannot_be_trained_on_are_one_line_and_nothing_is_written(
     ],
 )
 def test_a_recipe_that_will_not_do_is_one_line_and_nothing_is_written(cli, critic, tmp_path, settings, said):
-    recipe, _, _ = critic
-    outcome = cli("train", recipe, "--run", tmp_path / "run", *(part for one in settings for part in ("--set", one)))
-    assert outcome.code == 2, outcome
-    assert said in outcome.last_line()
-    assert not (tmp_path / "run").exists()
+    assert_refused(cli, critic[0], tmp_path / "run", settings, said)

@@ -1,12 +1,12 @@
 """`plainformer classify`: one line out for every line in, with its label."""
 
 import gzip
-import io
 import json
 import shutil
 
 import numpy as np
 import pytest
+from interrupted import Interrupted
 
 import plainformer
 
@@ -96,16 +96,6 @@ def test_what_the_vocabulary_lacks_is_read_as_unknown_and_counted_once(cli, mode
     assert outcome.err == "3 tokens are not in the model's vocabulary, and read as unknown (first: argument 2)\n"
     one = cli("classify", models["classifier"], stdin="the\nm\u00e4n\n".encode())
     assert one.err == "1 token is not in the model's vocabulary, and read as unknown (first: stdin:2)\n"
-
-
-class Interrupted(io.BytesIO):
-    """A standard input at which the user presses Ctrl-C after the first line."""
-
-    def read1(self, size: int | None = -1, /) -> bytes:
-        line = self.readline()
-        if not line:
-            raise KeyboardInterrupt
-        return line
 
 
 def test_a_line_is_answered_before_the_next_is_waited_for(cli, models):

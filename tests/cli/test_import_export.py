@@ -2,40 +2,26 @@
 
 import shutil
 import sys
-from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 
-def written(outcome) -> str:
-    """What a command wrote that ended well."""
-    assert outcome.code == 0, outcome
-    return outcome.out
-
-
-@pytest.fixture(scope="module")
-def checkpoint(cli, models, tmp_path_factory) -> Path:
-    """A GPT-2 folder."""
-    folder = tmp_path_factory.mktemp("exported") / "moon"
-    assert written(cli("export", models["bpe"], "--to", "huggingface", "-o", folder)) == f"{folder}: GPT2LMHeadModel\n"
-    return folder
-
-
 def test_a_checkpoint_serves_every_verb_as_it_is(cli, models, checkpoint) -> None:
-    assert "imported from: a gpt2 checkpoint" in written(cli("info", checkpoint))
+    assert "imported from: a gpt2 checkpoint" in cli("info", checkpoint).written()
     # The settings of decoding came along, but for the seed, which their file has no place for.
     arguments = ("the moon", "--seed", 5)
-    assert written(cli("generate", checkpoint, *arguments)) == written(cli("generate", models["bpe"], *arguments))
-    assert written(cli("score", checkpoint, "the moon")) == written(cli("score", models["bpe"], "the moon"))
+    assert cli("generate", checkpoint, *arguments).written() == cli("generate", models["bpe"], *arguments).written()
+    assert cli("score", checkpoint, "the moon").written() == cli("score", models["bpe"], "the moon").written()
 
 
 def test_an_imported_checkpoint_is_a_model_folder(cli, checkpoint, tmp_path) -> None:
-    said = written(cli("import", checkpoint, "-o", tmp_path / "model"))
+    said = cli("import", checkpoint, "-o", tmp_path / "model").written()
     assert said.startswith(f"{tmp_path / 'model'}: a language-model of ")
     assert said.endswith(f" parameters, from {checkpoint}\n")
     assert f"imported from: {checkpoint}" in (tmp_path / "model" / "README.md").read_text()
-    assert written(cli("generate", tmp_path / "model", "the moon")) == written(cli("generate", checkpoint, "the moon"))
+    expected = cli("generate", checkpoint, "the moon").written()
+    assert cli("generate", tmp_path / "model", "the moon").written() == expected
 
 
 def test_settings_of_decoding_that_do_not_go_along_are_said(cli, models, checkpoint, tmp_path) -> None:
@@ -113,12 +99,13 @@ def hub(checkpoint, tmp_path, monkeypatch) -> list:
 
 
 def test_a_name_of_the_hub_is_fetched(cli, checkpoint, hub, tmp_path) -> None:
-    said = written(cli("import", "moons/moon", "--revision", "v2", "-o", tmp_path / "model"))
+    said = cli("import", "moons/moon", "--revision", "v2", "-o", tmp_path / "model").written()
     assert said.endswith(" parameters, from moons/moon@v2\n")
     card = (tmp_path / "model" / "README.md").read_text()
     assert card.startswith("# moon@v2\n")
     assert "imported from: moons/moon@v2" in card
-    assert written(cli("generate", tmp_path / "model", "the moon")) == written(cli("generate", checkpoint, "the moon"))
+    expected = cli("generate", checkpoint, "the moon").written()
+    assert cli("generate", tmp_path / "model", "the moon").written() == expected
     # Weights in safetensors are there, so no pickle was asked for, and of what is not needed nothing was.
     ((name, revision, patterns),) = hub
     assert (name, revision) == ("moons/moon", "v2")

@@ -2,17 +2,11 @@
 
 import json
 import math
-import random
 import shutil
 
 import pytest
 from safetensors.numpy import load_file
-
-NOUNS, OTHERS = (
-    ["sea", "ship", "whale", "man", "Ahab"],
-    ["the", "a", "sails", "hunts", "sees", "white", "and", ";", "?"],
-)
-WORDS = NOUNS + OTHERS
+from small_runs import MODEL, assert_changed_text_is_refused, assert_refused, dev_figures, some_text, training
 
 RECIPE = """\
 name = "scribe"
@@ -22,46 +16,15 @@ task = "language-model"
 text = "{text}"
 batch_size = 4
 
-[tokenizer]
-kind = "character"
-byte_fallback = false
-
-[model]
-d_model = 16
-d_ff = 24
-heads = 2
-layers = 1
-context = 12
-
+{model}
 [optimizer]
 name = "adamw"
 weight_decay = 0.1
 
-[schedule]
-name = "constant"
-warmup = 5
-peak = 0.03
-
-[train]
-steps = 30
-save_every = 10
-evaluate_every = 10
-log_every = 5
-keep_last = 2
-seed = 7
-mesh = 1
-
+{training}
 [generate]
 temperature = 0.5
 """
-
-
-def some_text(seed: int, words: int = 700) -> str:
-    return " ".join(random.Random(seed).choices(WORDS, k=words))
-
-
-def metrics(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +33,7 @@ def scribe(cli, program_cache, tmp_path_factory):
     root = tmp_path_factory.mktemp("scribe")
     text, recipe = root / "sea.txt", root / "scribe.toml"
     text.write_text(some_text(1), encoding="utf-8")
-    recipe.write_text(RECIPE.format(text=text), encoding="utf-8")
+    recipe.write_text(RECIPE.format(text=text, model=MODEL, training=training(steps=30)), encoding="utf-8")
     outcome = cli("train", recipe, "--run", root / "run")
     assert outcome.code == 0, outcome
     return recipe, text, root / "run", outcome
@@ -82,7 +45,7 @@ def test_the_split_the_vocabulary_and_the_figures_are_said(scribe):
     assert f"the first {int(whole * 0.9):,} to train on, the last {whole - int(whole * 0.9):,}" in outcome.out
     assert f"tokenizer: character, {len(set(some_text(1))) + 4} tokens" in outcome.out
     assert f"the model is in {run}/average; try: plainformer generate {run}" in outcome.out
-    dev = [line for line in metrics(run) if line["kind"] == "dev"]
+    dev = dev_figures(run)
     assert [line["step"] for line in dev] == [10, 20, 30]
     assert dev[-1]["nll"] < dev[0]["nll"] < math.log(40)
     # One character is one byte here, but for the first, which nothing predicts.
@@ -107,7 +70,7 @@ def test_evaluate_gives_what_training_measured(cli, scribe):
     outcome = cli("evaluate", run / "last", "--json", run / "e.json")
     assert outcome.code == 0, outcome
     report = json.loads((run / "e.json").read_text())
-    last = [line for line in metrics(run) if line["kind"] == "dev"][-1]
+    last = dev_figures(run)[-1]
     assert report["likelihood"]["nll"] == pytest.approx(last["nll"], rel=1e-5)
     assert report["bits_per_byte"] == pytest.approx(last["bits_per_byte"], rel=1e-5)
     assert f"{report['bits_per_byte']:.4f} bits a byte" in outcome.out
@@ -134,12 +97,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(check_interruption, scribe
 def test_changed_text_is_refused_and_moved_text_is_not(cli, scribe, tmp_path):
     recipe, text, run, _ = scribe
     copy = shutil.copytree(run, tmp_path / "run")
-    moved = tmp_path / "moved.txt"
-    moved.write_text(text.read_text())
-    assert cli("train", recipe, "--run", copy, "--resume", "--text", moved).code == 0
-    moved.write_text(text.read_text().replace("whale", "while", 1))
-    error = cli("train", recipe, "--run", copy, "--resume", "--text", moved).error(2)
-    assert "the text changed since this run began" in error
+    assert_changed_text_is_refused(cli, recipe, text, copy)
     error = cli("train", recipe, "--run", copy, "--resume", "--set", "model.layers=2").error(2)
     assert "model.layers: 1 -> 2" in error
 
@@ -176,7 +134,7 @@ def test_bits_a_byte_are_of_the_tokens_that_are_looked_at(cli, scribe, tmp_path)
     run = tmp_path / "run"
     settings = ["data.dev_tokens=40", "train.steps=2", "data.dev_share=0.1"]
     assert cli("train", recipe, "--run", run, "--text", text, *(w for s in settings for w in ("--set", s))).code == 0
-    (dev,) = [line for line in metrics(run) if line["kind"] == "dev"]
+    (dev,) = dev_figures(run)
     # Ten times three characters of three bytes, and a space.
     assert dev["bits_per_byte"] == pytest.approx(dev["nll"] / math.log(2) * 40 / 100, rel=1e-6)
 
@@ -247,8 +205,4 @@ def test_the_built_in_text_needs_no_file(cli, scribe, tmp_path):
     ],
 )  # fmt: skip
 def test_a_recipe_that_will_not_do_is_one_line_and_nothing_is_written(cli, scribe, tmp_path, settings, said):
-    recipe, _, _, _ = scribe
-    outcome = cli("train", recipe, "--run", tmp_path / "run", *(part for one in settings for part in ("--set", one)))
-    assert outcome.code == 2, outcome
-    assert said in outcome.last_line()
-    assert not (tmp_path / "run").exists()
+    assert_refused(cli, scribe[0], tmp_path / "run", settings, said)

@@ -2,12 +2,10 @@
 
 import json
 import math
-import random
 import shutil
 
 import pytest
-
-WORDS = ["the", "a", "sea", "ship", "whale", "man", "sails", "hunts", "sees", "white", "and", ";"]
+from small_runs import MODEL, assert_changed_text_is_refused, assert_refused, dev_figures, some_text, training
 
 RECIPE = """\
 name = "reader"
@@ -18,40 +16,8 @@ text = "{text}"
 test = "{test}"
 batch_size = 4
 
-[tokenizer]
-kind = "character"
-byte_fallback = false
-
-[model]
-d_model = 16
-d_ff = 24
-heads = 2
-layers = 1
-context = 12
-
-[schedule]
-name = "constant"
-warmup = 5
-peak = 0.03
-
-[train]
-steps = 20
-save_every = 10
-evaluate_every = 10
-log_every = 5
-keep_last = 2
-seed = 7
-mesh = 1
-"""
-
-
-def some_text(seed: int, words: int = 700) -> str:
-    return " ".join(random.Random(seed).choices(WORDS, k=words))
-
-
-def dev_figures(run):
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if line["kind"] == "dev"]
+{model}
+{training}"""
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +27,7 @@ def reader(cli, program_cache, tmp_path_factory):
     text, test, recipe = root / "sea.txt", root / "test.txt", root / "reader.toml"
     text.write_text(some_text(1), encoding="utf-8")
     test.write_text(some_text(2, 60), encoding="utf-8")
-    recipe.write_text(RECIPE.format(text=text, test=test), encoding="utf-8")
+    recipe.write_text(RECIPE.format(text=text, test=test, model=MODEL, training=training()), encoding="utf-8")
     outcome = cli("train", recipe, "--run", root / "run")
     assert outcome.code == 0, outcome
     return recipe, text, root / "run", outcome
@@ -173,12 +139,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(check_interruption, reader
 def test_changed_text_is_refused_and_moved_text_is_not(cli, reader, tmp_path):
     recipe, text, run, _ = reader
     copy = shutil.copytree(run, tmp_path / "run")
-    moved = tmp_path / "moved.txt"
-    moved.write_text(text.read_text())
-    assert cli("train", recipe, "--run", copy, "--resume", "--text", moved).code == 0
-    moved.write_text(text.read_text().replace("whale", "while", 1))
-    error = cli("train", recipe, "--run", copy, "--resume", "--text", moved).error(2)
-    assert "the text changed since this run began" in error
+    assert_changed_text_is_refused(cli, recipe, text, copy)
     error = cli("train", recipe, "--run", copy, "--resume", "--set", "mask.share=0.2").error(2)
     assert "mask.share: 0.15 -> 0.2" in error
 
@@ -208,17 +169,10 @@ def test_whole_words_of_a_byte_pair_vocabulary_train(cli, reader, tmp_path):
     ],
 )
 def test_a_recipe_that_will_not_do_is_one_line_and_nothing_is_written(cli, reader, tmp_path, settings, said):
-    recipe, _, _, _ = reader
-    outcome = cli("train", recipe, "--run", tmp_path / "run", *(part for one in settings for part in ("--set", one)))
-    assert outcome.code == 2, outcome
-    assert said in outcome.last_line()
-    assert not (tmp_path / "run").exists()
+    assert_refused(cli, reader[0], tmp_path / "run", settings, said)
 
 
 def test_a_vocabulary_without_a_mask_is_one_line(cli, reader, models, tmp_path):
     recipe, _, _, _ = reader
     settings = ["tokenizer.kind=file", f"tokenizer.file={models['byte']}/tokenizer.json"]
-    outcome = cli("train", recipe, "--run", tmp_path / "run", *(part for one in settings for part in ("--set", one)))
-    assert outcome.code == 2
-    assert "the tokenizer has no mask token" in outcome.last_line()
-    assert not (tmp_path / "run").exists()
+    assert_refused(cli, recipe, tmp_path / "run", settings, "the tokenizer has no mask token")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from opinions import RECIPE, write_texts
 from safetensors.numpy import load_file
+from small_runs import training
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +36,9 @@ def tuned(cli, program_cache, texts, start, tmp_path_factory):
     """A classifier that starts from it, trained so little that it is still seen: (recipe, run, outcome)."""
     root = tmp_path_factory.mktemp("tuned")
     recipe = root / "tuned.toml"
-    text = RECIPE.format(folder=texts, model=f'start = "{start}"').replace("peak = 0.03", "peak = 1e-7")
+    text = RECIPE.format(folder=texts, model=f'start = "{start}"', training=training(steps=2, peak=1e-7))
     text = text.replace('[tokenizer]\nkind = "character"\nbyte_fallback = false\n', "")
-    recipe.write_text(text.replace("steps = 20", "steps = 2"), encoding="utf-8")
+    recipe.write_text(text, encoding="utf-8")
     outcome = cli("train", recipe, "--run", root / "run")
     assert outcome.code == 0, outcome
     return recipe, root / "run", outcome

@@ -2,7 +2,6 @@
 
 import shutil
 import sys
-from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file, save_file
@@ -10,21 +9,8 @@ from safetensors.numpy import load_file, save_file
 pytest.importorskip("transformers", reason="transformers, which `verify` compares with, is not installed")
 
 
-def written(outcome) -> str:
-    """What a command wrote that ended well."""
-    assert outcome.code == 0, outcome
-    return outcome.out
-
-
-@pytest.fixture(scope="module")
-def checkpoint(cli, models, tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("exported") / "moon"
-    assert cli("export", models["bpe"], "--to", "huggingface", "-o", folder).code == 0
-    return folder
-
-
 def test_a_model_is_equal_to_what_was_exported_from_it(cli, models, checkpoint) -> None:
-    head, layer, _, logits = written(cli("verify", models["bpe"], "--against", checkpoint)).splitlines()
+    head, layer, _, logits = cli("verify", models["bpe"], "--against", checkpoint).written().splitlines()
     assert head.split() == ["against", "GPT2LMHeadModel", "largest", "difference"]
     assert layer.startswith("layer 0 ")
     assert 0.0 < float(layer.split()[-1]) < 1e-4
