@@ -29,7 +29,12 @@ def _weights(query: Query, key: Key, mask: Mask | None) -> Float[Array, "batch h
     precise, scale = at_least_float32(query), 1.0 / math.sqrt(query.shape[-1])
     if query.dtype == precise:
         # The scale goes to the smaller operand: queries have d_k columns, scores one per key.
-        scores = jnp.einsum("bhqd,bhkd->bhqk", query * scale, key)
+        query = query * scale
+        if query.shape[2] == 1:
+            # The cached keys of one text lie as Kᵀ; not told so, XLA turns all of them round at every step.
+            scores = jnp.einsum("bhqd,bhdk->bhqk", query, key.swapaxes(-1, -2))
+        else:
+            scores = jnp.einsum("bhqd,bhkd->bhqk", query, key)
     else:  # queries that are scaled would be rounded
         scores = jnp.einsum("bhqd,bhkd->bhqk", query, key, preferred_element_type=precise) * scale
     return masked_softmax(scores, mask)
