@@ -1,6 +1,7 @@
 """Layers that are computed again for the gradient change a step's memory, and nothing else."""
 
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -56,33 +57,42 @@ def masked() -> tuple[Any, Any, Any]:
     return MaskedLanguageModel(config, key=KEY), MaskedObjective(), batch
 
 
+def parameters(state: TrainState) -> np.ndarray:
+    """All of them, one after the other."""
+    return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(eqx.filter(state.model, eqx.is_inexact_array))])
+
+
 STACKS = {"encoder-decoder": translation, "decoder": language, "encoder": masked}
 
 
+@cache
 def stepped(stack: str, **settings: Any) -> TrainState:
     model, objective, batch = STACKS[stack]()
     return make_step(objective, OPTIMIZER, StepSettings(**settings), KEY)(initial_state(model, OPTIMIZER), batch)
 
 
-@pytest.mark.parametrize(
-    "settings", [{}, {"accumulate": 2}, {"compute_dtype": "bfloat16"}], ids=["plain", "microbatches", "16 bits"]
-)
-@pytest.mark.parametrize("stack", STACKS)
-def test_a_step_is_the_same_with_layers_computed_again(stack: str, settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("stack", "accumulate"), [*((stack, 1) for stack in STACKS), ("decoder", 2)])
+def test_a_step_is_the_same_with_layers_computed_again(stack: str, accumulate: int) -> None:
     """With dropout, whose masks are drawn again from the same keys. Gradients are of order 0.1.
 
-    Another program, which rounds otherwise: 1e-6. In 16 bits the gradient of the memory, a sum over the decoder's
-    layers, is added in another order; each rounding is 2^-9, and some ten operations pass it on: 2^-6 of the largest.
+    Another program, which may round otherwise: 1e-6 is ten of the roundings.
     """
-    begun = jax.tree.leaves(initial_state(STACKS[stack]()[0], OPTIMIZER).model)
-    kept, again = (stepped(stack, remat=remat, **settings) for remat in (False, True))
+    kept, again = (stepped(stack, remat=remat, accumulate=accumulate) for remat in (False, True))
     assert jax.tree.structure(kept) == jax.tree.structure(again)
     assert group_names(kept.model) == group_names(again.model)
-    rough = "compute_dtype" in settings
-    assert float(again.since_log.loss) == pytest.approx(float(kept.since_log.loss), rel=0.004 if rough else 1e-6)
-    for one, other, start in zip(jax.tree.leaves(kept.model), jax.tree.leaves(again.model), begun, strict=True):
-        moved = np.abs(one - start).max() if eqx.is_array(one) else 0.0
-        np.testing.assert_allclose(other, one, rtol=0, atol=max(1e-6, moved / 64 if rough else 0.0))
+    assert float(again.since_log.loss) == pytest.approx(float(kept.since_log.loss), rel=1e-6)
+    np.testing.assert_allclose(parameters(again), parameters(kept), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("stack", ["encoder-decoder", "decoder"])
+def test_in_16_bits_it_is_the_same_but_for_the_order_of_a_sum(stack: str) -> None:
+    """The memory's gradient, a sum over the decoder's layers, is added in another order: a few of the roundings that
+    16 bits bring with them everywhere, and so a small part of how far they are from 32. Without a memory, nothing.
+    """
+    precise = parameters(stepped(stack, remat=False, accumulate=1))
+    kept, again = (parameters(stepped(stack, remat=remat, compute_dtype="bfloat16")) for remat in (False, True))
+    assert np.abs(kept - precise).max() > 1e-3
+    assert np.abs(again - kept).max() <= (np.abs(kept - precise).max() / 5 if stack == "encoder-decoder" else 1e-6)
 
 
 def test_every_layer_is_in_a_wrapper_and_nothing_else_is() -> None:
@@ -94,8 +104,8 @@ def test_every_layer_is_in_a_wrapper_and_nothing_else_is() -> None:
         assert type(ours) is not type(theirs)
         assert type(ours.__wrapped__) is type(theirs)
     assert type(wrapped.encoder.norm) is type(model.encoder.norm)
-    for one, other in zip(jax.tree.leaves(wrapped), jax.tree.leaves(model), strict=True):
-        assert one is other
+    arrays = (jax.tree.leaves(eqx.filter(one, eqx.is_array)) for one in (wrapped, model))
+    assert all(one is other for one, other in zip(*arrays, strict=True))
 
 
 def temporary_memory(remat: bool) -> int:
