@@ -12,6 +12,8 @@
 | `vocab`   | rows of the embedding table, padding included                        |
 """
 
+from typing import NamedTuple
+
 from jaxtyping import Array, Bool, Float, Int, Key, PRNGKeyArray, UInt32
 
 Ids = Int[Array, "batch seq"]
@@ -19,11 +21,20 @@ Valid = Bool[Array, "batch seq"]
 Hidden = Float[Array, "batch seq d_model"]
 Logits = Float[Array, "batch target vocab"]
 # Broadcast over the axes of size 1; True = may attend.
-Mask = Bool[Array, "#batch #heads #query #key"]
+Allowed = Bool[Array, "#batch #heads #query #key"]
+
+
+class Causal(NamedTuple):
+    """The causal mask, known to be it: a kernel then passes over the future instead of reading what is `allowed`."""
+
+    allowed: Allowed
+
+
+Mask = Allowed | Causal
 MemoryMask = Bool[Array, "#batch #heads #query #source"]
 Scalar = Float[Array, ""]
 
 __all__ = [
-    "Array", "Bool", "Float", "Hidden", "Ids", "Int", "Key", "Logits", "Mask", "MemoryMask", "PRNGKeyArray", "Scalar",
-    "UInt32", "Valid",
+    "Allowed", "Array", "Bool", "Causal", "Float", "Hidden", "Ids", "Int", "Key", "Logits", "Mask", "MemoryMask",
+    "PRNGKeyArray", "Scalar", "UInt32", "Valid",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ from plainformer.nn.cache import KeysValues, write
 from plainformer.nn.embedding import Embedding
 from plainformer.nn.feed_forward import FeedForward
 from plainformer.nn.linear import Linear
-from plainformer.nn.mask import padding_mask
+from plainformer.nn.mask import allowed, padding_mask
 from plainformer.nn.norm import LayerNorm
 from plainformer.nn.position import Sinusoidal
 from plainformer.nn.softmax import masked_softmax
@@ -74,7 +74,7 @@ def test_heads_joined_over_the_batch_are_caught(monkeypatch: pytest.MonkeyPatch)
 
     def joined(self: attention.MultiHeadAttention, x, seen, mask, positions=None, *, trace=NO_TRACE) -> jax.Array:
         heads = kernel.fast_attention(
-            self._split(self.query(x), self.heads), seen.keys.swapaxes(-1, -2), seen.values, mask
+            self._split(self.query(x), self.heads), seen.keys.swapaxes(-1, -2), seen.values, allowed(mask)
         )
         along_the_batch = jnp.concatenate([heads[:, head] for head in range(self.heads)], axis=0)
         return self.output(along_the_batch.reshape(*x.shape[:2], -1))

@@ -126,7 +126,7 @@ ROWS, HEADS, QUERIES, KEYS, D_K, D_V = 2, 3, 5, 7, 4, 6
 def some_masks() -> dict[str, jax.Array | None]:
     random = np.random.default_rng(11)
     lengths = padding_mask(jnp.arange(KEYS)[None, :] < jnp.asarray([[7], [3]]))
-    causal = causal_mask(KEYS)[:, :, :QUERIES]
+    causal = causal_mask(KEYS).allowed[:, :, :QUERIES]
     by_head = random.random((ROWS, HEADS, QUERIES, KEYS)) < 0.5
     by_head[1, 2, 3] = False
     return {

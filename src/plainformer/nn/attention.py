@@ -7,20 +7,22 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.nn.cache import KeysValues
+from plainformer.nn.flash import flash_kernel
 from plainformer.nn.kernel import fast_attention
 from plainformer.nn.linear import Linear
+from plainformer.nn.mask import allowed
 from plainformer.nn.position import Rotary
 from plainformer.nn.precision import at_least_float32
 from plainformer.nn.softmax import masked_softmax
 from plainformer.nn.trace import NO_TRACE, Trace
-from plainformer.shapes import Array, Float, Hidden, Int, Mask, PRNGKeyArray
+from plainformer.shapes import Allowed, Array, Float, Hidden, Int, Mask, PRNGKeyArray
 
 
 def attention(
     query: Float[Array, "batch heads query d_k"],
     key: Float[Array, "batch heads key d_k"],
     value: Float[Array, "batch heads key d_v"],
-    mask: Mask | None = None,
+    mask: Allowed | None = None,
 ) -> tuple[Float[Array, "batch heads query d_v"], Float[Array, "batch heads query key"]]:
     """Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V  (equation 1): the definition, and the weights it used.
 
@@ -89,14 +91,8 @@ class MultiHeadAttention(eqx.Module):
     ) -> Hidden:
         """Let every position of `x` look at `seen` where `mask` allows."""
         query = self._turn(self._split(self.query(x), self.heads), positions)
-        if self.kv_heads < self.heads:
-            seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
-        keys = seen.keys.swapaxes(-1, -2)
-        if trace.on:
-            heads, weights = attention(query, keys, seen.values, mask)
-            trace.record("weights", weights)
-        else:
-            heads = fast_attention(query, keys, seen.values, mask)
+        flash = None if trace.on else flash_kernel(query, seen, mask)
+        heads = self._by_products(query, seen, mask, trace) if flash is None else flash(query, seen, mask)
         batch, _, length, _ = heads.shape
         return self.output(heads.swapaxes(1, 2).reshape(batch, length, -1))
 
@@ -105,6 +101,19 @@ class MultiHeadAttention(eqx.Module):
     ) -> Hidden:
         """Queries from `x`, keys and values from `memory` (self-attention: `memory` is `x`)."""
         return self.attend(x, self.keys_values(memory), mask, trace=trace)
+
+    def _by_products(
+        self, query: Float[Array, "batch heads query d_k"], seen: KeysValues, mask: Mask | None, trace: Trace
+    ) -> Float[Array, "batch heads query d_v"]:
+        """Attention by products that XLA compiles: what all machines and dtypes have, and what gives the weights."""
+        if self.kv_heads < self.heads:
+            seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
+        keys = seen.keys.swapaxes(-1, -2)
+        if not trace.on:
+            return fast_attention(query, keys, seen.values, allowed(mask))
+        heads, weights = attention(query, keys, seen.values, allowed(mask))
+        trace.record("weights", weights)
+        return heads
 
     def _split(self, x: Float[Array, "batch seq width"], heads: int) -> Float[Array, "batch heads seq d"]:
         batch, seq, _ = x.shape

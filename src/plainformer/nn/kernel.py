@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from plainformer.nn.precision import at_least_float32, upcast
 from plainformer.nn.softmax import masked_softmax
-from plainformer.shapes import Array, Float, Mask
+from plainformer.shapes import Allowed, Array, Float
 
 Query = Float[Array, "batch heads query d_k"]
 Key = Float[Array, "batch heads key d_k"]
@@ -20,12 +20,12 @@ MOST_KEPT = 2**25
 
 
 @jax.custom_vjp
-def fast_attention(query: Query, key: Key, value: Value, mask: Mask | None = None) -> Output:
+def fast_attention(query: Query, key: Key, value: Value, mask: Allowed | None = None) -> Output:
     """softmax(Q Kᵀ / √d_k) V with its own gradient, which keeps the weights P where they are not too large."""
     return _forward(query, key, value, mask)[0]
 
 
-def _weights(query: Query, key: Key, mask: Mask | None) -> Float[Array, "batch heads query key"]:
+def _weights(query: Query, key: Key, mask: Allowed | None) -> Float[Array, "batch heads query key"]:
     precise, scale = at_least_float32(query), 1.0 / math.sqrt(query.shape[-1])
     if query.dtype == precise:
         # The scale goes to the smaller operand: queries have d_k columns, scores one per key.
@@ -40,7 +40,7 @@ def _weights(query: Query, key: Key, mask: Mask | None) -> Float[Array, "batch h
     return masked_softmax(scores, mask)
 
 
-def _forward(query: Query, key: Key, value: Value, mask: Mask | None):
+def _forward(query: Query, key: Key, value: Value, mask: Allowed | None):
     weights = _weights(query, key, mask)
     output = jnp.einsum("bhqk,bhkd->bhqd", weights.astype(value.dtype), value)
     if weights.dtype != value.dtype:

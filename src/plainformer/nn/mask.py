@@ -9,18 +9,23 @@ padding (keys)      causal
 
 import jax.numpy as jnp
 
-from plainformer.shapes import Array, Bool, Int, Mask, Valid
+from plainformer.shapes import Allowed, Array, Bool, Causal, Int, Mask, Valid
 
 
-def padding_mask(valid: Valid) -> Mask:
+def padding_mask(valid: Valid) -> Allowed:
     """Every query may look at the real keys. `valid` is True on real tokens."""
     return valid[:, None, None, :]
 
 
-def causal_mask(seq: int) -> Mask:
+def causal_mask(seq: int) -> Causal:
     """Position i may look at positions 0 … i (section 3.2.3): the future is hidden."""
     at = jnp.arange(seq)
-    return (at[None, :] <= at[:, None])[None, None, :, :]
+    return Causal((at[None, :] <= at[:, None])[None, None, :, :])
+
+
+def allowed(mask: Mask | None) -> Allowed | None:
+    """The mask as an array."""
+    return mask.allowed if isinstance(mask, Causal) else mask
 
 
 def cache_mask(position: Int[Array, ""], max_len: int, queries: int = 1) -> Bool[Array, "1 1 query key"]:

@@ -2,11 +2,11 @@
 
 import jax.numpy as jnp
 
-from plainformer.shapes import Array, Float, Mask
+from plainformer.shapes import Allowed, Array, Float
 
 
 def masked_softmax(
-    scores: Float[Array, "batch heads query key"], mask: Mask | None
+    scores: Float[Array, "batch heads query key"], mask: Allowed | None
 ) -> Float[Array, "batch heads query key"]:
     """exp(s) / Σ exp(s) over the keys that `mask` allows; a row without any is all zeros."""
     if mask is not None:

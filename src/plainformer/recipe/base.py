@@ -18,7 +18,8 @@ class Recipe(Section, ABC):
 
     FREE_ON_RESUME: ClassVar[frozenset[str]] = frozenset(
         {"name", "description", "train.steps", "train.patience", "train.save_every"}
-        | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh", "model.start"}
+        | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh", "train.remat"}
+        | {"model.start"}
     )
     """Keys that a resumed run may change: none has a part in the updates up to a given step. (That the text and the
     model to start from are the same, wherever they are, their fingerprints say.)"""

@@ -196,5 +196,8 @@ class TrainOptions(Section):
         default=1, ge=0, lt=2**32, description="Of the initial weights, the order of the data and the dropout."
     )
     compute_dtype: Literal["float32", "bfloat16"] = Field(default="float32", description="Of the matrix products.")
+    remat: bool = Field(
+        default=False, description="Compute layers again for the gradient: less memory, more time; the same result."
+    )
     tensorboard: bool = Field(default=False, description="Write TensorBoard files too (extra: tensorboard).")
     mesh: int = Field(default=0, ge=0, description="Devices that share a batch; 0 = all there are.")

@@ -94,7 +94,8 @@ def run_recipe(
                 state, looked = restored.state, Progress.from_notes(restored.notes)
                 say(f"resuming after step {int(state.step):,}")
             log = _open_log(folder, recipe, int(state.step), work.unit)
-            settings = StepSettings(recipe.train.accumulate, recipe.train.compute_dtype, frozen)
+            how = recipe.train
+            settings = StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
             step = make_step(work.objective, optimizer, settings, dropout_key)
             step.compiling = lambda number: log.doing(f"compiling {number} of {work.shapes}")
             around = Surroundings(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)

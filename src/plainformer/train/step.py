@@ -13,6 +13,7 @@ import optax
 from plainformer.machine import compiler_options
 from plainformer.objective import LossSums
 from plainformer.shapes import Array, PRNGKeyArray
+from plainformer.train.remat import rematerialised
 from plainformer.train.state import Model, TrainState, group_names, no_loss, split
 
 Batch = Any  # a PyTree of arrays with the batch as first axis
@@ -33,11 +34,13 @@ class StepSettings:
         dropout, each has masks of its own).
     compute_dtype: dtype of activations and of the weights that meet them; parameters stay float32.
     frozen: parameters that stay as they are, by `group_names`; no gradient of theirs is computed.
+    remat: whether layers keep their inputs alone, and are computed again for the gradient; the result is the same.
     """
 
     accumulate: int = 1
     compute_dtype: str = "float32"
     frozen: frozenset[str] = frozenset()
+    remat: bool = False
 
 
 class Step:
@@ -136,7 +139,8 @@ def _gradients(
 
     @partial(eqx.filter_value_and_grad, has_aux=True)
     def loss_of(trained: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Array, LossSums]:
-        sums = objective(cast(eqx.combine(trained, fixed), settings.compute_dtype), batch, key)
+        model = cast(eqx.combine(trained, fixed), settings.compute_dtype)
+        sums = objective(rematerialised(model) if settings.remat else model, batch, key)
         return sums.loss, sums
 
     if settings.accumulate == 1:

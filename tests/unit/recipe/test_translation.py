@@ -103,6 +103,7 @@ keep_last = 4
 best_by = "bleu"
 seed = 41
 compute_dtype = "bfloat16"
+remat = true
 tensorboard = true
 mesh = 6
 [decode]
