@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.nn.mask import cache_mask
-from plainformer.shapes import Array, Float, Int, Mask
+from plainformer.shapes import Allowed, Array, Float, Int
 
 
 class KeysValues(NamedTuple):
@@ -30,7 +30,7 @@ class Placement(NamedTuple):
 
     place: Int[Array, ""]
     positions: Int[Array, "#batch #seq"]
-    mask: Mask
+    mask: Allowed
 
 
 def in_order(written: Int[Array, ""], seq: int, places: int) -> Placement:
