@@ -276,8 +276,12 @@ def test_an_adapter_without_its_base_or_with_another_is_one_line(cli, tuned, rec
         ),
         (['tune.freeze=["*"]'], "tune.freeze: every parameter is frozen, and nothing trains; freeze fewer"),
         (["tune.lora_rank=0"], "tune.lora_rank is 0 and must be greater than or equal to 1"),
-        (["model.context=8"], "the shape is that of the model it starts from; leave out context, or start"),
-        (["tokenizer.vocab_size=99"], "the vocabulary is that of the model it starts from; leave out [tokenizer]"),
+        (["model.context=8"], "the shape is that of the model it starts from; leave out model.context, or model.start"),
+        (
+            ["tokenizer.vocab_size=99"],
+            "is that of the model it starts from; leave out tokenizer.vocab_size, or model.start",
+        ),
+        (["tokenizer.kind=bpe"], "is that of the model it starts from; leave out tokenizer.kind, or model.start"),
         (["model.start=nowhere"], "nowhere: there is no such model folder; name a run, or a model folder"),
     ],
 )
@@ -290,7 +294,8 @@ def test_what_will_not_do_is_one_line_and_leaves_nothing(cli, recipe, tmp_path, 
 
 def test_a_start_of_another_kind_is_one_line(cli, recipe, models, tmp_path):
     error = cli("train", recipe, "--run", tmp_path / "run", "--from", models["translator"]).error(2)
-    assert error == f"{models['translator']}: this model is for plainformer translate, not for model.start"
+    what = "this model is for plainformer translate, and this recipe starts from one for plainformer generate"
+    assert error == f"{models['translator']}: {what}; name another model, or another recipe"
     assert not (tmp_path / "run").exists()
 
 
@@ -326,7 +331,7 @@ def test_a_translator_and_a_masked_model_are_tuned_too(cli, trained, models, rec
     assert said[0] == said[1] != ""
     assert '"bleu"' in (run / "metrics.jsonl").read_text()
     error = cli("train", trained.recipe, "--run", tmp_path / "no", "--from", trained.folder).last_line()
-    assert error.endswith("the shape is that of the model it starts from; leave out d_model, or start")
+    assert error.endswith("the shape is that of the model it starts from; leave out model.d_model, or model.start")
 
     words = tmp_path / "words.txt"
     words.write_text("the moon and the sun, a man, a cat, " * 9, encoding="utf-8")

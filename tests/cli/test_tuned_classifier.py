@@ -151,7 +151,7 @@ def test_a_start_that_changed_is_refused_by_name(cli, tuned, start, tmp_path):
     [
         (["model.start=nowhere"], "nowhere: there is no such model folder; name a run, or a model folder"),
         (["data.max_tokens=100"], "data.max_tokens: the model that it starts from reads 48 tokens; lower it to that"),
-        (["model.layers=2"], "the shape is that of the model it starts from; leave out layers, or start"),
+        (["model.layers=2"], "the shape is that of the model it starts from; leave out model.layers, or model.start"),
     ],
 )
 def test_a_start_that_will_not_do_is_one_line(cli, tuned, tmp_path, settings, said):
@@ -166,4 +166,5 @@ def test_a_start_of_another_kind_is_one_line(cli, tuned, models, tmp_path, kind)
     recipe, _, _ = tuned
     error = cli("train", recipe, "--run", tmp_path / "run", "--set", f"model.start={models[kind]}").error(2)
     verb = {"character": "generate", "classifier": "classify"}[kind]
-    assert error == f"{models[kind]}: this model is for plainformer {verb}, not for model.start"
+    what = f"this model is for plainformer {verb}, and this recipe starts from one for plainformer fill"
+    assert error == f"{models[kind]}: {what}; name another model, or another recipe"

@@ -26,6 +26,8 @@ def import_(
     from plainformer.interop.hub import NAME, fetched
     from plainformer.models.parts import count_parameters
 
+    if not checkpoint:
+        raise InputError("no checkpoint is named", where="CHECKPOINT", fix="name a folder, or a model of the hub")
     folder, name = Path(checkpoint), checkpoint  # what begins with a folder that is there is no name
     if folder.exists():
         if revision is not None:
@@ -37,6 +39,7 @@ def import_(
     content = load_folder(folder)
     short = name.rstrip("/").rpartition("/")[2]
     about = {**content.about, "name": short, "imported from": name}
+    check_new_folder(output)  # reading took a while
     save_folder(replace(content, about=about), output)
     kind = model_type_of(content.model.config).removeprefix("plainformer-")
     for fact in ("left out", "left out of its settings of decoding", "head"):

@@ -54,7 +54,8 @@ def family_for(config: AnyConfig) -> Family:
             return family
     kinds = [(family, lines) for family, lines in found if not _is_of_another_kind(lines)]
     reasons = "; ".join(f"as {family.architecture(config)}: {', '.join(lines)}" for family, lines in kinds)
-    raise InputError(f"this model is exactly equal to none of theirs ({reasons or 'none is of its kind'})")
+    what = f"this model is exactly equal to none of theirs ({reasons or 'none is of its kind'})"
+    raise InputError(what, fix="train one whose settings are theirs")
 
 
 def left_behind(content: Export) -> str:

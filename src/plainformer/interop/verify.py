@@ -96,7 +96,8 @@ def _load_theirs(folder: Path) -> tuple[Any, str]:
         found = getattr(transformers, architecture).from_pretrained(folder, local_files_only=True, dtype="float32")
     except Exception as failure:  # of a folder, of settings, of weights: the library has no common class
         first = (str(failure).strip().splitlines() or [type(failure).__name__])[0]
-        raise InputError(f"transformers cannot load this ({first})", where=str(folder)) from failure
+        fix = "name a folder that the library has written, or one that was exported for it"
+        raise InputError(f"transformers cannot load this ({first})", where=str(folder), fix=fix) from failure
     return found.eval(), architecture
 
 

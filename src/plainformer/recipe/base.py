@@ -40,8 +40,9 @@ class Recipe(Section, ABC):
     def _check(self) -> "Recipe":
         if self.name in (".", "..") or "/" in self.name or "\\" in self.name:
             broken("name", f"{self.name!r} is no name for a folder in runs/", "give a name without slashes, or --run")
-        if self.model.start and self.tokenizer != type(self.tokenizer)():
-            broken("tokenizer", "the vocabulary is that of the model it starts from", "leave out [tokenizer], or start")
+        if self.model.start and (given := sorted(self.tokenizer.model_fields_set)):
+            key, what = f"tokenizer.{given[0]}", "the vocabulary is that of the model it starts from"
+            broken(key, what, f"leave out {key}, or model.start")
         if not self.model.start and self.tune != TuneOptions():
             broken(
                 "tune", "there is nothing to tune without a model to start from", "give model.start, or --from MODEL"

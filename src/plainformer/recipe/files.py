@@ -75,11 +75,15 @@ def _kind_of(task: Any, text: str, where: str) -> type[Recipe]:
 def dump_recipe(recipe: Recipe, *, comments: bool = False) -> str:
     """The recipe as TOML with every key, defaults included, that `parse_recipe` reads back equal.
 
+    Where training starts from a model, there is no [tokenizer]: the vocabulary is that model's.
+
     Args:
         recipe: any recipe.
         comments: write each key's description above it.
     """
-    return toml.dumps(recipe.model_dump(), dict(descriptions(type(recipe))) if comments else None)
+    left_out = {"tokenizer"} if recipe.model.start else None
+    values = recipe.model_dump(exclude=left_out)
+    return toml.dumps(values, dict(descriptions(type(recipe))) if comments else None)
 
 
 def save_recipe(recipe: Recipe, path: Path) -> None:

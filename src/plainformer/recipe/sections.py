@@ -86,7 +86,7 @@ class ShapeOptions(Section):
     def _check(self) -> "ShapeOptions":
         if self.start and (given := self.model_dump(exclude={"start", "dropout"}, exclude_none=True)):
             key = next(iter(given))
-            broken(key, "the shape is that of the model it starts from", f"leave out {key}, or start")
+            broken(key, "the shape is that of the model it starts from", f"leave out model.{key}, or model.start")
         if self.preset is not None and self.preset not in PRESETS:
             near = get_close_matches(self.preset, PRESETS, n=1)
             names = f"the presets are {', '.join(PRESETS)}"

@@ -23,5 +23,7 @@ def merge_adapter(model: Path, folder: Path) -> Path:
     if found.is_dir() and not (found / ADAPTER_CONFIG).exists():
         raise InputError("this model has no adapter to merge: it is whole", where=str(found), fix="use it as it is")
     check_new_folder(folder)
-    save_folder(load_folder(found), folder)
+    merged = load_folder(found)
+    check_new_folder(folder)  # reading took a while
+    save_folder(merged, folder)
     return found

@@ -51,8 +51,9 @@ def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
     folder = find_model(Path(options.start)).absolute()
     content = load_folder(folder)
     if not isinstance(content.model, wanted):
-        verb = VERBS[USERS[type(content.model)]]
-        raise InputError(f"this model is for plainformer {verb}, not for model.start", where=str(folder))
+        has, needs = (VERBS[USERS[kind]] for kind in (type(content.model), wanted))
+        what = f"this model is for plainformer {has}, and this recipe starts from one for plainformer {needs}"
+        raise InputError(what, where=str(folder), fix="name another model, or another recipe")
     return Start(folder, content, hash_of_model(folder), options.dropout)
 
 

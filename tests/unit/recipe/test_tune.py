@@ -44,8 +44,14 @@ def test_where_the_start_lies_may_change_on_resuming_and_what_is_tuned_may_not(
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ([START, "model.d_ff=25"], "model.d_ff: the shape is that of the model it starts from; leave out d_ff"),
-        ([START, "tokenizer.vocab_size=99"], "tokenizer: the vocabulary is that of the model it starts from; leave"),
+        (
+            [START, "model.d_ff=25"],
+            "model.d_ff: the shape is that of the model it starts from; leave out model.d_ff, or",
+        ),
+        (
+            [START, "tokenizer.vocab_size=99"],
+            "tokenizer.vocab_size: the vocabulary is that of the model it starts from; leave",
+        ),
         (["tune.lora_rank=4"], "tune: there is nothing to tune without a model to start from; give model.start"),
         (['tune.freeze=["*"]'], "tune: there is nothing to tune without a model to start from"),
         ([START, "tune.lora_rank=0"], "tune.lora_rank is 0 and must be greater than or equal to 1"),
