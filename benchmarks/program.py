@@ -76,7 +76,7 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
     facts: dict[str, Any] = {"losses": [step(block) for block in data], "warm_up": 0}
     peak = _status("VmHWM")
     if name == "plainformer":
-        text = step.lowered(data[0]).compile().compiled.as_text()
+        text = step.lowered(data[0]).compile().as_text()
         facts["largest_with_vocab"] = largest(text, shape.vocab)
     return lambda: peak, facts
 

@@ -115,7 +115,7 @@ def temporary_memory(remat: bool) -> int:
     step = make_step(LanguageObjective(), OPTIMIZER, StepSettings(remat=remat), KEY)
     state = initial_state(LanguageModel(config, key=KEY), OPTIMIZER)
     program = step.lower(state, Blocks(ids, ids, np.ones((16, 48), bool))).compile()
-    return program.compiled.memory_analysis().temp_size_in_bytes
+    return program.memory_analysis().temp_size_in_bytes
 
 
 def test_a_deep_model_takes_less_memory_so() -> None:
