@@ -18,13 +18,13 @@ import jax
 import jax.numpy as jnp
 from safetensors import SafetensorError
 
-from plainformer.errors import InputError, WorkError
+from plainformer.errors import InputError, WorkError, some_of
 from plainformer.fields import is_of_type
 from plainformer.json_object import read_object, write_object
 from plainformer.models.skeleton import named_shapes, named_weights, with_weights
 from plainformer.nn.lora import named_pairs, update_of
 from plainformer.shapes import Array
-from plainformer.weights_file import PUT_BACK, check_finite, check_shapes, read_array, shapes_in, write_arrays
+from plainformer.weights_file import PUT_BACK, WEIGHTS, check_finite, check_shapes, read_array, shapes_in, write_arrays
 
 ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
 BASE, BASE_FROM_HERE = "base_model_name_or_path", "base_model_path_from_here"
@@ -78,18 +78,15 @@ class Adapter:
 def hash_of_model(folder: Path) -> str:
     """SHA-256 (hex) of all that decides what the model in a folder computes: its weights and its settings.
 
-    Of the files of weights, one after the other, then of `config.json` and `adapter_config.json`, as far as they are
-    there, in canonical JSON; facts for the reader, and where an adapter's base lies, are left out.
+    Of the files of weights that are read, one after the other, an index of shards before them; then of `config.json`
+    and `adapter_config.json`, as far as they are there, in canonical JSON; facts for the reader, and where an adapter's
+    base lies, are left out.
 
     Raises:
         InputError: there are no weights, or the settings are damaged.
     """
-    kinds = (ADAPTER_WEIGHTS, "model.safetensors", "*.safetensors", "pytorch_model*.bin")
-    files = next((found for kind in kinds if (found := sorted(folder.glob(kind)))), None)
-    if files is None:
-        raise InputError("there are no weights", where=str(folder), fix="name another model")
     digest = hashlib.sha256()
-    for path in files:
+    for path in _files_of_weights(folder):
         with path.open("rb") as file:
             while block := file.read(1 << 20):
                 digest.update(block)
@@ -101,8 +98,23 @@ def hash_of_model(folder: Path) -> str:
     return digest.hexdigest()
 
 
+def _files_of_weights(folder: Path) -> list[Path]:
+    """Those that are read, as far as they are there. Raises InputError where there are none."""
+    if (folder / ADAPTER_CONFIG).exists():
+        return [folder / ADAPTER_WEIGHTS]
+    for name in WEIGHTS:
+        index = folder / f"{name}.index.json"
+        if (folder / name).exists():
+            return [folder / name]
+        if index.exists():
+            homes = read_object(index).get("weight_map")
+            shards = sorted({*map(str, homes.values())}) if isinstance(homes, dict) else []
+            return [index, *(path for shard in shards if (path := folder / shard).is_file())]
+    raise InputError("there are no weights", where=str(folder), fix="name another model")
+
+
 def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
-    """Write both files, the weights last, of a `model` that has the pairs.
+    """Write both files of a `model` that has the pairs, last the one by which a folder is an adapter's.
 
     Raises:
         WorkError: the disk refused.
@@ -116,8 +128,8 @@ def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
         named = named_weights(getattr(model, part))
         arrays |= {f"{PREFIX}{part}.{name}": leaf for name, leaf in named.items()}
     try:
-        write_object(folder / ADAPTER_CONFIG, _to_peft(adapter, folder))
         write_arrays(folder / ADAPTER_WEIGHTS, jax.device_get(arrays))
+        write_object(folder / ADAPTER_CONFIG, _to_peft(adapter, folder))
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the adapter could not be written ({failure})", where=str(folder)) from failure
 
@@ -179,9 +191,12 @@ def merge_adapter(adapter: Adapter, base: eqx.Module, skeleton: Model, folder: P
     there = {name: weights[name].shape for name in of_base if name in weights}
     what = "the base is not the model of config.json"
     check_shapes(of_base, there, what, where=str(adapter.base), fix=ANOTHER)
+    if strange := [name for name in adapter.targets if len(of_base.get(f"{name}.weight", ())) != 2]:
+        what = f"target_modules names {some_of(strange)}, and the base has no such linear layer"
+        raise InputError(what, where=str(folder / ADAPTER_CONFIG), fix=ANOTHER)
     wanted = {name: shapes[name] for name in whole}
     for name in adapter.targets:
-        d_in, d_out = shapes.get(f"{name}.weight", (0, 0))
+        d_in, d_out = of_base[f"{name}.weight"]
         wanted |= {f"{name}.lora_A.weight": (adapter.rank, d_in), f"{name}.lora_B.weight": (d_out, adapter.rank)}
     pairs = {name: array.shape for name, array in found.items()}
     what = f"the pairs do not go with {ADAPTER_CONFIG} and the base"

@@ -128,6 +128,9 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
         content.source_tokenizer.save(folder / "tokenizer.json")
         if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
             content.target_tokenizer.save(folder / "target_tokenizer.json")
+        else:
+            for stale in folder.glob("target_tokenizer*"):
+                stale.unlink()
         write_object(folder / "config.json", config)
         write_object(folder / "generation_config.json", content.generation)
         atomic.write_text(folder / "README.md", _card(content, folder.resolve()))

@@ -14,6 +14,9 @@ from plainformer.errors import InputError, some_of
 
 Shape = tuple[int, ...]
 
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+"""The files of weights, in the order in which they are looked for; each may be in shards, with an index beside."""
+
 PUT_BACK = "put the file back, or name another model"
 
 _DAMAGE = (SafetensorError, OSError, TypeError, ValueError)  # the last two where NumPy has no such kind of number

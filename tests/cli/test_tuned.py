@@ -292,6 +292,19 @@ def test_what_will_not_do_is_one_line_and_leaves_nothing(cli, recipe, tmp_path, 
     assert not (tmp_path / "run").exists()
 
 
+def test_a_run_is_not_cleared_away_for_one_that_starts_from_it(cli, recipe, tmp_path):
+    run, tuned, few = tmp_path / "run", tmp_path / "tuned", ("--set", "train.steps=2", "--set", "train.log_every=1")
+    said = "and would be cleared away; give the new run another folder"
+    assert cli("train", recipe, "--run", run, *few).code == 0
+    refused = cli("train", recipe, "--from", run, "--run", run, *few, "--overwrite")
+    assert (refused.code, said in refused.last_line()) == (2, True)
+    # Nor where an adapter belongs to it.
+    assert cli("train", recipe, "--from", run, "--run", tuned, *few, *LORA).code == 0
+    refused = cli("train", recipe, "--from", tuned, "--run", run, *few, "--overwrite")
+    assert (refused.code, said in refused.last_line()) == (2, True)
+    assert cli("generate", tuned, "the sea").code == 0
+
+
 def test_a_start_of_another_kind_is_one_line(cli, recipe, models, tmp_path):
     error = cli("train", recipe, "--run", tmp_path / "run", "--from", models["translator"]).error(2)
     what = "this model is for plainformer translate, and this recipe starts from one for plainformer generate"

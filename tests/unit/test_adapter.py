@@ -111,6 +111,7 @@ def test_a_pair_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model
         ({"lora_alpha": float("nan")}, "lora_alpha is nan and must be a finite number in float32; put the file back"),
         ({"lora_alpha": float("-inf")}, "lora_alpha is -inf and must be a finite number"),
         ({"lora_alpha": 1e39}, "lora_alpha is 1e+39 and must be a finite number"),
+        ({"lora_alpha": 10**400}, "lora_alpha is missing, or not of type float"),
         ({"target_modules": "all-linear"}, "target_modules and modules_to_save must be lists of names"),
     ],
 )
@@ -124,13 +125,28 @@ def test_a_configuration_that_will_not_do_is_one_line(
     assert f"{path}: {said}" in str(caught.value)
 
 
+@pytest.mark.parametrize("target", ["norm", "nowhere", "embedding.table"])
+def test_a_target_that_is_no_linear_layer_of_the_base_is_named(
+    saved: tuple[Adapter, Path], model: LanguageModel, target: str
+) -> None:
+    adapter, folder = saved
+    with pytest.raises(InputError, match=f"target_modules names {target}, and the base has no such linear layer"):
+        merge_adapter(replace(adapter, targets=(*TARGETS, target)), model, skeleton_of(CONFIG), folder)
+
+
 def test_the_hash_of_a_model_is_of_its_weights_and_of_what_decides_what_they_compute(tmp_path: Path) -> None:
     """By hand: of the files one after the other, then of the settings, but for what only tells the reader something."""
     with pytest.raises(InputError, match="there are no weights"):
         hash_of_model(tmp_path)
-    for number, content in ((2, b"two"), (1, b"one")):
-        (tmp_path / f"model-0000{number}-of-00002.safetensors").write_bytes(content)
-    assert hash_of_model(tmp_path) == hashlib.sha256(b"onetwo").hexdigest()
+    (tmp_path / "other.safetensors").write_bytes(b"of no model")
+    (tmp_path / "pytorch_model.bin").write_bytes(b"pickle")
+    assert hash_of_model(tmp_path) == hashlib.sha256(b"pickle").hexdigest()
+    shards = [f"model-0000{number}-of-00002.safetensors" for number in (2, 1)]
+    for path, content in zip(shards, (b"two", b"one"), strict=True):
+        (tmp_path / path).write_bytes(content)
+    index = json.dumps({"weight_map": {"a": shards[0], "b": shards[1], "c": shards[0]}})
+    (tmp_path / "model.safetensors.index.json").write_text(index)
+    assert hash_of_model(tmp_path) == hashlib.sha256(f"{index}onetwo".encode()).hexdigest()
     (tmp_path / "model.safetensors").write_bytes(b"whole")
     (tmp_path / "generation_config.json").write_text('{"beam_size": 4}')
     assert hash_of_model(tmp_path) == hashlib.sha256(b"whole").hexdigest()

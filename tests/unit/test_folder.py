@@ -242,6 +242,13 @@ def test_a_model_takes_the_place_of_an_adapter_and_an_adapter_that_of_a_model(
             np.testing.assert_array_equal(read[name], times * leaf)
 
 
+def test_of_two_vocabularies_none_stays_where_a_model_with_one_is_saved(content: ModelFolder, folder: Path) -> None:
+    assert list(folder.glob("target_tokenizer*"))
+    save_folder(replace(content, target_tokenizer=content.source_tokenizer), folder)
+    assert not list(folder.glob("target_tokenizer*"))
+    assert load_folder(folder).target_tokenizer.fingerprint == content.source_tokenizer.fingerprint
+
+
 def test_an_adapter_does_not_take_the_place_of_its_base(content: ModelFolder, folder: Path) -> None:
     pairs = adapt(content.model, ("output",), rank=2, alpha=3.0, key=jax.random.key(1))
     adapter = Adapter(folder, hash_of_model(folder), 2, 3.0, ("output",))

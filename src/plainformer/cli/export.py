@@ -38,9 +38,17 @@ def export(
         content.target_tokenizer,
         settings_of(content),
         content.about,
-        recipe.read_text(encoding="utf-8") if recipe else None,
+        _text_of(recipe) if recipe else None,
     )
     name = export_model(exported, output)
     if left := left_behind(exported):
         typer.echo(f"{output}: {LEFT_BEHIND}: {left}", err=True)
     typer.echo(f"{output}: {name}")
+
+
+def _text_of(recipe: Path) -> str:
+    try:
+        return recipe.read_text(encoding="utf-8")
+    except (OSError, ValueError) as damage:
+        what = f"the recipe cannot be read ({damage})"
+        raise InputError(what, where=str(recipe), fix="put it back, or export a model folder without it") from damage

@@ -101,7 +101,7 @@ def config_to(config: EncoderConfig) -> dict[str, Any]:
         "intermediate_size": config.d_ff,
         "num_attention_heads": config.heads,
         "num_hidden_layers": config.layers,
-        "hidden_act": {"gelu": "gelu"}.get(config.activation, ACTIVATION_NAMES[config.activation]),
+        "hidden_act": ACTIVATION_NAMES[config.activation],
         "layer_norm_eps": config.epsilon,
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": 0.0,

@@ -76,7 +76,8 @@ _SEARCH = {
     "forced_bos_token_id": "first_token",
     "renormalize_logits": "renormalise",
 }
-"""Theirs -> those of `GenerationSettings`. A least length counts the decoder's start in theirs, the end in ours."""
+"""Theirs -> those of `GenerationSettings`. A least length counts the decoder's start in theirs, the end in ours:
+of a translation of two tokens, both count three."""
 
 _NUMBERS = ("num_beams", "no_repeat_ngram_size", "min_length", "num_return_sequences", "forced_bos_token_id")
 

@@ -4,7 +4,6 @@ Weights are read one at a time, and what was mapped into memory for one is let g
 and one weight more.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,8 @@ import numpy as np
 
 from plainformer.errors import InputError
 from plainformer.extras import require
-from plainformer.weights_file import Shape, read_array, shapes_in
+from plainformer.json_object import read_object
+from plainformer.weights_file import WEIGHTS, Shape, read_array, shapes_in
 
 GET_AGAIN = "get the file again"
 FLOATING = [np.dtype(kind) for kind in (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)]
@@ -42,7 +42,7 @@ def open_weights(folder: Path) -> Weights:
     Raises:
         InputError: there are none; a file is damaged, missing or outside the folder; a pickle without PyTorch.
     """
-    for name, opened in (("model.safetensors", _safetensors), ("pytorch_model.bin", _pickles)):
+    for name, opened in zip(WEIGHTS, (_safetensors, _pickles), strict=True):
         if (folder / name).exists():
             return opened(folder / name, {folder / name: None})
         index = folder / f"{name}.index.json"
@@ -58,13 +58,11 @@ Shards = Mapping[Path, set[str] | None]
 
 def _shards(index: Path) -> Shards:
     """The files that an index names, which are beside it."""
-    try:
-        names = json.loads(index.read_text(encoding="utf-8"))["weight_map"]
-        pairs = [(str(weight), Path(file)) for weight, file in names.items()]
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as damage:
-        raise InputError("the index of the shards has no weight_map", where=str(index), fix=GET_AGAIN) from damage
+    names = read_object(index, fix=GET_AGAIN).get("weight_map")
+    if not isinstance(names, dict) or not all(isinstance(file, str) for file in names.values()):
+        raise InputError("the index of the shards has no weight_map", where=str(index), fix=GET_AGAIN)
     files: dict[Path, set[str]] = {}
-    for weight, file in pairs:
+    for weight, file in ((weight, Path(file)) for weight, file in names.items()):
         if len(file.parts) != 1 or file.name != str(file) or "\\" in file.name:
             what = f"the shard {str(file)!r} is not a file of this folder"
             raise InputError(what, where=str(index), fix="do not load this folder unless you trust its source")

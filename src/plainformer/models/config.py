@@ -1,5 +1,6 @@
 """The shape of a model, as data: what a model folder's `config.json` holds. No JAX is imported here."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
@@ -198,6 +199,8 @@ class SingleStackConfig(Config):
                 where="model.kv_heads",
                 fix="choose a divisor of heads",
             )
+        if not 0.0 < self.theta < math.inf:
+            raise InputError(f"theta is {self.theta}", where="model.theta", fix="give a positive number")
         if self.position == "rotary" and self.key_width % 2:
             raise InputError(
                 f"rotary positions turn pairs of features, and d_k is {self.key_width}",

@@ -1,4 +1,7 @@
-"""Rotary positions for a longer context than the first training's, as Llama 3 has them. No NumPy is imported here."""
+"""Rotary positions for a longer context than the first training's, as Llama 3 has them.
+
+Part of a configuration, which is read without JAX or NumPy.
+"""
 
 from dataclasses import dataclass, fields
 from math import pi

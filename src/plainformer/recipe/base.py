@@ -21,7 +21,8 @@ class Recipe(Section, ABC):
         | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh", "train.remat"}
         | {"model.start"}
     )
-    """Keys that a resumed run may change: none has a part in the updates up to a given step. (That the text and the
+    """Keys that a resumed run may change: none has a part in the updates up to a given step, but for the rounding of
+    sums in another order (`train.mesh`, `train.remat`). (That the text and the
     model to start from are the same, wherever they are, their fingerprints say.)"""
 
     name: str = Field(default="", description="What to call the run; the file's name if not given.")
@@ -40,7 +41,7 @@ class Recipe(Section, ABC):
     def _check(self) -> "Recipe":
         if self.name in (".", "..") or "/" in self.name or "\\" in self.name:
             broken("name", f"{self.name!r} is no name for a folder in runs/", "give a name without slashes, or --run")
-        if self.model.start and (given := sorted(self.tokenizer.model_fields_set)):
+        if self.model.start and (given := self._of_tokenizer()):
             key, what = f"tokenizer.{given[0]}", "the vocabulary is that of the model it starts from"
             broken(key, what, f"leave out {key}, or model.start")
         if not self.model.start and self.tune != TuneOptions():
@@ -51,6 +52,13 @@ class Recipe(Section, ABC):
             what = f"a warmup of {self.schedule.warmup} leaves none of {self.train.steps} steps to {self.schedule.name}"
             broken("schedule.warmup", what, "lower schedule.warmup or raise train.steps")
         return self
+
+    def _of_tokenizer(self) -> list[str]:
+        """The keys of [tokenizer] that are given. All of them, left as they are by default, were kept by older runs."""
+        given = sorted(self.tokenizer.model_fields_set)
+        usual = type(self.tokenizer)()
+        kept = self.tokenizer == usual and usual.model_dump(exclude_none=True).keys() <= {*given}
+        return [] if kept else given
 
     @abstractmethod
     def anchored(self) -> "Recipe":

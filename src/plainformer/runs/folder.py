@@ -87,11 +87,14 @@ def begin_run(recipe: Recipe, folder: Path, task: Task, tokenizers: Tokenizers, 
     A run that is resumed has all that; only its recipe is written again, since some keys may change.
 
     Raises:
+        InputError: the older run has the model that this one starts from.
         WorkError: the disk refused.
     """
     if resume:
         save_recipe(recipe.anchored(), folder / "recipe.toml")
         return
+    if task.start:
+        task.start.check_is_not_in(folder)
     try:
         for name in RUN_FILES:
             path = folder / name

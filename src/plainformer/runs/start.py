@@ -6,10 +6,10 @@ from typing import Any
 
 import jax
 
-from plainformer.adapter import hash_of_model
+from plainformer.adapter import ADAPTER_CONFIG, hash_of_model, read_adapter
 from plainformer.decode.load import USERS, VERBS, find_model
 from plainformer.errors import InputError
-from plainformer.folder import AnyConfig, Model, ModelFolder, load_folder, skeleton_of
+from plainformer.folder import AnyConfig, Model, ModelFolder, load_folder, read_config, skeleton_of
 from plainformer.recipe.sections import ShapeOptions
 from plainformer.shapes import PRNGKeyArray
 
@@ -35,6 +35,16 @@ class Start:
         given = {} if self.dropout is None else {"dropout": self.dropout}
         return replace(self.content.model.config, **given)
 
+    def check_is_not_in(self, run: Path) -> None:
+        """Raises InputError where the model, or one that it is an adapter of, is in the folder of this run."""
+        found = self.folder
+        while not found.resolve().is_relative_to(run.resolve()):
+            if not (found / ADAPTER_CONFIG).exists():
+                return
+            found = read_adapter(found).base
+        what = f"the run here has the model that training starts from ({found}), and would be cleared away"
+        raise InputError(what, where=str(run), fix="give the new run another folder")
+
     def model(self, config: AnyConfig, key: PRNGKeyArray) -> Model:
         """The model of the folder, with the settings of `config`; nothing is drawn with the key."""
         return jax.tree.unflatten(jax.tree.structure(skeleton_of(config)), jax.tree.leaves(self.content.model))
@@ -44,17 +54,21 @@ def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
     """The model that a recipe's [model] starts from; None where it is a new one.
 
     Raises:
-        InputError: there is no such model, it is damaged, or it is not of the kind that is `wanted`.
+        InputError: there is no such model, it is damaged, it is replaced meanwhile, or it is not of the kind that is
+            `wanted`.
     """
     if options.start is None:
         return None
     folder = find_model(Path(options.start)).absolute()
-    content = load_folder(folder)
+    read_config(folder)  # which says best what is wrong
+    before, content = hash_of_model(folder), load_folder(folder)
+    if before != hash_of_model(folder):
+        raise InputError("this model was replaced while it was read", where=str(folder), fix="start again")
     if not isinstance(content.model, wanted):
         has, needs = (VERBS[USERS[kind]] for kind in (type(content.model), wanted))
         what = f"this model is for plainformer {has}, and this recipe starts from one for plainformer {needs}"
         raise InputError(what, where=str(folder), fix="name another model, or another recipe")
-    return Start(folder, content, hash_of_model(folder), options.dropout)
+    return Start(folder, content, before, options.dropout)
 
 
 def check_room(places: int, max_tokens: int) -> None:

@@ -244,8 +244,13 @@ class Tokenizer:
         """The same with one token more, the last, which is its padding and its bos; those before get other names.
 
         Raises:
-            InputError: the tokenizer is kept as another library's files, to which nothing can be added.
+            InputError: the tokenizer is kept as another library's files, to which nothing can be added; or its padding
+                or bos has another role as well.
         """
+        others = {self.special.eos, self.special.unk, self.special.mask} - {None}
+        if shared := others & {self.special.pad, self.special.bos}:
+            what = f"the token {min(map(str, shared))} has two roles, and one of them goes to a new token"
+            raise InputError(what, fix="train with a token for each role")
         if not isinstance(self._backend, LibraryBackend):
             what = f"a tokenizer kept as {', '.join(self._backend.files('tokenizer'))} can get no token more"
             raise InputError(what, fix="train with one that is kept as tokenizer.json")

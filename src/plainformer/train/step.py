@@ -47,11 +47,11 @@ class Step:
     """The compiled update `state, batch -> state`. The old state's memory is reused: do not touch it afterwards.
 
     There is a program for each shape of batch, compiled, or found where it is kept, when the first of that shape comes.
-    A call returns before its update is done, and as soon as the one before it is: so the next batch is made ready
-    meanwhile, and who wants to stop waits for no more than that.
+    A call waits for the update before it, and not for its own. So the next batch is made while this one computes, and
+    an interruption waits for one update at most.
 
     Attributes:
-        compiling: told so before, with the number of the program, from 1.
+        compiling: called before a program is compiled, with its number, from 1.
     """
 
     def __init__(self, update: Callable[[TrainState, Batch], TrainState]) -> None:

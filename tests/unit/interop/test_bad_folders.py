@@ -116,7 +116,11 @@ SPOILT: dict[str, tuple[Spoiler, str]] = {
     "an empty file": (lambda folder: (folder / WEIGHTS).write_bytes(b""), "the weights cannot be read"),
     "a missing shard": (without_a_shard, "missing shards: model-00002-of-00002.safetensors"),
     "a broken shard": (broken_shard, "model-00002-of-00002.safetensors: the weights cannot be read"),
-    "an index of nothing": (an_index_of_nothing, "the index of the shards has no weight_map"),
+    "an index of nothing": (an_index_of_nothing, "index.json: the file does not hold a JSON object"),
+    "an index without a map": (
+        lambda folder: (in_shards(folder), (folder / INDEX).write_text('{"weight_map": [1]}')),
+        "index.json: the index of the shards has no weight_map",
+    ),
     "a shard above the folder": (
         index(lambda homes: homes.update({"transformer.wte.weight": "../../secret.safetensors"})),
         "the shard '../../secret.safetensors' is not a file of this folder; do not load this folder unless",

@@ -29,6 +29,17 @@ def test_a_dumped_recipe_loads_equal(task: str, changes: tuple[str, ...]) -> Non
 
 
 @pytest.mark.parametrize("task", TASKS)
+def test_the_vocabulary_is_the_starts_and_no_part_of_what_is_kept(task: str) -> None:
+    """A run of an older version kept the settings that did not count: as they are by default, they are read."""
+    recipe = recipe_of(task, START)
+    kept = dump_recipe(recipe)
+    assert "[tokenizer]" not in kept
+    older = dump_recipe(recipe_of(task))
+    older = older[older.index("[tokenizer]") :].split("\n\n")[0]
+    assert difference(recipe, parse_recipe(f"{kept}\n{older}\n")) == []
+
+
+@pytest.mark.parametrize("task", TASKS)
 def test_where_the_start_lies_may_change_on_resuming_and_what_is_tuned_may_not(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -255,6 +255,13 @@ def test_a_token_to_start_with_is_the_last_and_takes_over_two_roles(
     assert Tokenizer.load(tmp_path / "tokenizer.json").fingerprint == grown.fingerprint
 
 
+def test_a_token_with_two_roles_does_not_make_way_for_another() -> None:
+    backend = tokenizers.Tokenizer(tokenizers.models.WordLevel({"<pad>": 0, "<e>": 1, "<unk>": 2}, unk_token="<unk>"))
+    tokenizer = Tokenizer(backend, SpecialTokens("<pad>", "<e>", "<e>", "<unk>"))
+    with pytest.raises(InputError, match="the token <e> has two roles, and one of them goes to a new token"):
+        tokenizer.with_start("<start>", former_pad="<old-pad>", former_bos="<old-bos>")
+
+
 def test_a_tokenizer_keeps_only_itself(bpe: Tokenizer, words: Tokenizer) -> None:
     assert bpe.keeps(bpe)
     assert not bpe.keeps(words)
