@@ -133,6 +133,7 @@ def _run(name: str, row: Row, peaks: dict[str, float], work: Path, options: argp
     rounds = min(options.rounds, row.rounds)
     results = contest(row.module, row.case, entrants, work, rounds=rounds, threads=options.threads)
     row.check(results)
+    results.sort(key=lambda result: (not result.is_ours, result.is_ours and result.median))
     floors = row.floors(results[0], peaks)
     verdicts = [goal.judge(results, floors, row.unit) for goal in row.goals]
     outcome = Outcome(name, row, results, floors, [verdict for verdict in verdicts if verdict])

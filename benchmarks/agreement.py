@@ -8,10 +8,10 @@ from benchmarks.row import Check
 Texts = Sequence[Sequence[int]]
 
 
-def same_tokens(share: float, *, exact: Sequence[str], length: float = 0.0, against: str | None = None) -> Check:
+def same_tokens(share: float, *, exact: Sequence[str], length: float = 0.0) -> Check:
     """A check of the fact "tokens", the ids of every text: so large a share of the texts is ours, id for id.
 
-    Ours are those of the first contestant, or of the one named as `against`.
+    Ours are those of the first contestant.
 
     It says the share of texts and of tokens of everyone, but holds only those named as `exact` to it: what has fewer
     bits chooses otherwise now and then, and after one other token all is another text. Where fewer than all need be
@@ -19,9 +19,8 @@ def same_tokens(share: float, *, exact: Sequence[str], length: float = 0.0, agai
     """
 
     def check(results: Sequence[Result]) -> None:
-        reference = next((result for result in results if result.name == against), results[0])
-        ours = reference.facts["tokens"]
-        for result in (result for result in results if result is not reference):
+        ours = results[0].facts["tokens"]
+        for result in results[1:]:
             theirs = result.facts["tokens"]
             texts = sum(map(_same, ours, theirs)) / len(ours)
             tokens = sum(map(_shared, ours, theirs)) / sum(map(len, ours))

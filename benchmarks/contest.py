@@ -36,6 +36,10 @@ class Result:
     facts: dict[str, Any] = field(default_factory=dict)
 
     @property
+    def is_ours(self) -> bool:
+        return self.name.startswith("plainformer")
+
+    @property
     def median(self) -> float:
         return statistics.median(self.costs)
 

@@ -29,6 +29,7 @@ from benchmarks.row import Contestant, Ratio, Row, chosen, per_second
 from benchmarks.translator import Shape
 
 BEAM = 5
+OURS = ("float32", "bfloat16")  # the first writes what the others read
 JOEY = "Joey NMT"
 JOEY_BATCH, CT_BATCH = 20, 32  # sentences: the quickest of those tried
 MEAN_LENGTH = 15
@@ -47,7 +48,7 @@ def rows(options: Namespace) -> dict[str, Row]:
         title=f"Transformer-Tiny, beam {BEAM}, the 1,000 sentences of test_2016_flickr, from text to text",
         module="decode_tiny",
         case="flickr",
-        contestants=[Contestant("plainformer float32"), joey, *(Contestant(name) for name in peers)],
+        contestants=[*(Contestant(f"plainformer {kind}") for kind in OURS), joey, *map(Contestant, peers)],
         goals=(Ratio(20.0, over=(JOEY,)),),
         check=same_tokens(0.95, exact=[JOEY], length=0.02),
         held_equal="The same weights; at least 95 % of Joey's translations are ours, id for id, "
@@ -79,17 +80,20 @@ def _ours(name: str, folder: Path, threads: int) -> tuple[Callable[[], object], 
 
     keep_freed_memory()
     keep_compiled_programs()
-    translator = plainformer.load(chosen(folder, "translator"))
+    precision = name.split()[1]
+    translator = plainformer.load(chosen(folder, "translator"), weights=precision)
     lines = (chosen(folder, "data") / "test_2016_flickr.en").read_text(encoding="utf-8").splitlines()
     texts = translator.translate(lines, beam_size=BEAM)
     pieces, said = translator.source_tokenizer, translator.target_tokenizer
     special = {"bos": said.bos_id, "eos": said.eos_id, "pad": said.pad_id}
     sources = pieces.encode_batch(lines)
     known = [id for id in range(translator.model.config.target_vocab) if id != said.unk_id]
-    found = generate(translator.model, sources, translator.settings, **special, allowed=known)
+    model = translator.model if precision == "float32" else translator.model.for_decoding(precision)
+    found = generate(model, sources, translator.settings, **special, allowed=known)
     tokens = [list(hypotheses[0].ids) for hypotheses in found]
     assert said.decode_batch(tokens) == texts
-    _hand_over(translator, sources, special | {"unk": said.unk_id}, folder)
+    if precision == OURS[0]:
+        _hand_over(translator, sources, special | {"unk": said.unk_id}, folder)
     lengths = [(len(source) + 1, len(target) + 1) for source, target in zip(sources, tokens, strict=True)]
     flops = sum(_handed(folder)[0].search_flops(*both, BEAM) for both in lengths) / len(lines)
     return lambda: translator.translate(lines, beam_size=BEAM), tokens, {"flops": flops}

@@ -78,7 +78,7 @@ class Goal:
     """What is asked of our result. See `Ratio`, `AtMost`, `Share`."""
 
     def judge(self, results: Sequence[Result], floors: Sequence[Floor], unit: Unit) -> Verdict | None:
-        """The verdict on the first of `results`; None where there is nothing to judge it by."""
+        """The verdict on the first of `results`, the fastest of ours; None where there is nothing to judge it by."""
         raise NotImplementedError
 
 
@@ -90,8 +90,8 @@ class Ratio(Goal):
     over: tuple[str, ...] = ()
 
     def judge(self, results: Sequence[Result], floors: Sequence[Floor], unit: Unit) -> Verdict | None:
-        ours, *peers = results
-        peers = [peer for peer in peers if not self.over or peer.name in self.over]
+        ours = results[0]
+        peers = [one for one in results if not one.is_ours and (not self.over or one.name in self.over)]
         if not peers:
             return None
         best = min(peers, key=lambda peer: peer.median)
@@ -162,7 +162,7 @@ class Row:
     Attributes:
         title: what is done.
         module, case: where it is set up: `benchmarks.MODULE`, and what `set_up` is told.
-        contestants: plainformer first.
+        contestants: plainformer first, in one precision or several: the fastest of ours is judged, as of the peers.
         goals: what is asked of us.
         check: that all did the same work.
         held_equal: how that is known, in words, for the table.

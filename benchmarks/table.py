@@ -12,7 +12,7 @@ HEAD = ("row", "ours", "best peer", "ratio", "goal", "", "matrix floor", "memory
 
 @dataclass(frozen=True)
 class Outcome:
-    """A row that has been run: its results, ours first, the floors of its unit of work, and the verdicts."""
+    """A row that has been run: its results, the fastest of ours first, the floors of its work, and the verdicts."""
 
     name: str
     row: Row
@@ -36,7 +36,7 @@ class Outcome:
 
     def cells(self) -> list[str]:
         """Its line of the table."""
-        unit, (ours, *peers) = self.row.unit, self.results
+        unit, ours, peers = self.row.unit, self.results[0], [one for one in self.results if not one.is_ours]
         best = min(peers, key=lambda peer: peer.median) if peers else None
         floors = {
             floor.kind: f"{figure(unit.of(floor.cost))} {unit.name} ({floor.cost / ours.median:.0%})"
@@ -44,7 +44,7 @@ class Outcome:
         }
         return [
             self.name,
-            f"{figure(unit.of(ours.median))} {unit.name}",
+            f"{figure(unit.of(ours.median))} {unit.name}{ours.name.removeprefix('plainformer')}",
             f"{figure(unit.of(best.median))} {unit.name} ({best.name})" if best else "",
             f"{best.median / ours.median:.2f}x" if best else "",
             "; ".join(verdict.goal for verdict in self.verdicts),

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, PRNGKeyArray, Scalar, Valid
 
-CHUNK = 512  # tokens whose logits exist at once in `fused_cross_entropy`
+CHUNK = 512  # tokens whose logits exist at once, at most, in `fused_cross_entropy`
 
 
 class LossSums(NamedTuple):
@@ -131,9 +131,9 @@ def _chunk_terms(smoothing, vocab, weight, bias, hidden, targets, valid):
 
 
 def _chunks(hidden, targets, valid):
-    """The token axis cut into chunks, the last one filled up with tokens that do not count."""
-    size = min(CHUNK, len(hidden))
-    count = -(-len(hidden) // size)
+    """The token axis cut into chunks of one size, the last one filled up with tokens that do not count."""
+    count = -(-len(hidden) // CHUNK)
+    size = -(-len(hidden) // count)
     fill = count * size - len(hidden)
     padded = (
         jnp.pad(hidden, ((0, fill), (0, 0))),

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.nn import causal_kernel
 from plainformer.nn.cache import KeysValues
 from plainformer.nn.flash import flash_kernel
 from plainformer.nn.kernel import fast_attention
@@ -15,7 +16,7 @@ from plainformer.nn.position import Rotary
 from plainformer.nn.precision import at_least_float32
 from plainformer.nn.softmax import masked_softmax
 from plainformer.nn.trace import NO_TRACE, Trace
-from plainformer.shapes import Allowed, Array, Float, Hidden, Int, Mask, PRNGKeyArray
+from plainformer.shapes import Allowed, Array, Causal, Float, Hidden, Int, Mask, PRNGKeyArray
 
 
 def attention(
@@ -109,6 +110,8 @@ class MultiHeadAttention(eqx.Module):
         if self.kv_heads < self.heads:
             seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
         keys = seen.keys.swapaxes(-1, -2)
+        if not trace.on and isinstance(mask, Causal) and causal_kernel.suits(query):
+            return causal_kernel.causal_attention(query, keys, seen.values)
         if not trace.on:
             return fast_attention(query, keys, seen.values, allowed(mask))
         heads, weights = attention(query, keys, seen.values, allowed(mask))
