@@ -6,7 +6,6 @@ the softmax, which goes down their columns, computes many queries at once.
 """
 
 import math
-from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -25,28 +24,21 @@ def suits(query: Query) -> bool:
     return query.shape[2] >= 2 * LEAST and query.dtype == at_least_float32(query)
 
 
+@jax.custom_vjp
 def causal_attention(query: Query, key: Key, value: Value) -> Output:
     """softmax(Q Kᵀ / √d_k) V where query i sees keys 0 … i, with its own gradient; as many queries as keys."""
+    return _forward(query, key, value)[0]
+
+
+def _pieces(query: Query) -> list[tuple[int, int]]:
+    """Where the queries of each piece begin and end."""
     length = query.shape[2]
-    pieces = min(length // LEAST, MOST_PIECES)
-    ends = [length * (piece + 1) // pieces for piece in range(pieces)]
-    weights = [(end - start) * end for start, end in zip([0, *ends], ends, strict=False)]
-    keep = math.prod(query.shape[:2]) * sum(weights) * query.dtype.itemsize <= MOST_KEPT
-    heads: list[Output] = [
-        _piece(keep, query[:, :, start:end], key[:, :, :end], value[:, :, :end])
-        for start, end in zip([0, *ends], ends, strict=False)
-    ]
-    return jnp.concatenate(heads, axis=2)
-
-
-@partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _piece(keep: bool, query: Query, key: Key, value: Value) -> Output:
-    """Attention of queries whose last sees all keys, the one before it all but one, and so on."""
-    return _forward(keep, query, key, value)[0]
+    count = min(length // LEAST, MOST_PIECES)
+    return [(length * piece // count, length * (piece + 1) // count) for piece in range(count)]
 
 
 def _weights(query: Query, key: Key) -> Float[Array, "batch heads key query"]:
-    """Pᵀ."""
+    """Pᵀ of queries the last of which sees all keys, the one before it all but one, and so on."""
     keys, queries = key.shape[2], query.shape[2]
     future = jnp.arange(keys)[:, None] > keys - queries + jnp.arange(queries)[None, :]
     # An array of its own: asked again for each score, which of them count costs as much as the exponentials.
@@ -57,24 +49,35 @@ def _weights(query: Query, key: Key) -> Float[Array, "batch heads key query"]:
     return exponentials / exponentials.sum(axis=2, keepdims=True)
 
 
-def _forward(keep, query, key, value):
-    weights = _weights(query, key)
-    output = jnp.einsum("bhkq,bhkd->bhdq", weights, value).swapaxes(-1, -2)
-    return output, (query, key, value, weights if keep else None, output)
+def _forward(query, key, value):
+    heads, kept = [], []
+    for start, end in _pieces(query):
+        weights = _weights(query[:, :, start:end], key[:, :, :end])
+        heads.append(jnp.einsum("bhkq,bhkd->bhdq", weights, value[:, :, :end]).swapaxes(-1, -2))
+        kept.append(weights)
+    output = jnp.concatenate(heads, axis=2)
+    batch, heads_count, length, _ = query.shape
+    # Whether they are kept is decided as by the other kernel, which has all of them.
+    keep = batch * heads_count * length**2 * query.dtype.itemsize <= MOST_KEPT
+    return output, (query, key, value, kept if keep else None, output)
 
 
-def _backward(keep, saved, d_output):
-    """The gradient that `kernel.fast_attention` has, of Sᵀ."""
+def _backward(saved, d_output):
+    """The gradient that `kernel.fast_attention` has, of Sᵀ, piece by piece."""
     saved, d_output = jax.lax.optimization_barrier((saved, d_output))
-    query, key, value, weights, output = saved
-    weights = _weights(query, key) if weights is None else weights
-    d_value = jnp.einsum("bhkq,bhqd->bhkd", weights, d_output)
-    d_weights = jnp.einsum("bhkd,bhqd->bhkq", value, d_output)
-    mean = jax.lax.optimization_barrier(jnp.sum(d_output * output, axis=-1))
-    d_scores = weights * (d_weights - mean[:, :, None, :]) / math.sqrt(query.shape[-1])
-    d_query = jnp.einsum("bhkd,bhkq->bhdq", key, d_scores).swapaxes(-1, -2)
-    d_key = jnp.einsum("bhkq,bhqd->bhkd", d_scores, query)
-    return d_query, d_key, d_value
+    query, key, value, kept, output = saved
+    d_query, d_key, d_value = [], jnp.zeros_like(key), jnp.zeros_like(value)
+    for index, (start, end) in enumerate(_pieces(query)):
+        q, k, v, d_o = query[:, :, start:end], key[:, :, :end], value[:, :, :end], d_output[:, :, start:end]
+        weights = _weights(q, k) if kept is None else kept[index]
+        d_weights = jnp.einsum("bhkd,bhqd->bhkq", v, d_o)
+        mean = jax.lax.optimization_barrier(jnp.sum(d_o * output[:, :, start:end], axis=-1))
+        d_scores = weights * (d_weights - mean[:, :, None, :]) / math.sqrt(query.shape[-1])
+        d_query.append(jnp.einsum("bhkd,bhkq->bhdq", k, d_scores).swapaxes(-1, -2))
+        unseen = ((0, 0), (0, 0), (0, key.shape[2] - end), (0, 0))
+        d_key = d_key + jnp.pad(jnp.einsum("bhkq,bhqd->bhkd", d_scores, q), unseen)
+        d_value = d_value + jnp.pad(jnp.einsum("bhkq,bhqd->bhkd", weights, d_o), unseen)
+    return jnp.concatenate(d_query, axis=2), d_key, d_value
 
 
-_piece.defvjp(_forward, _backward)
+causal_attention.defvjp(_forward, _backward)
