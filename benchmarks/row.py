@@ -162,7 +162,8 @@ class Row:
     Attributes:
         title: what is done.
         module, case: where it is set up: `benchmarks.MODULE`, and what `set_up` is told.
-        contestants: plainformer first, in one precision or several: the fastest of ours is judged, as of the peers.
+        contestants: plainformer first, in one precision or several. The first is what `check` compares the others with;
+            the fastest of ours is judged, as of the peers.
         goals: what is asked of us.
         check: that all did the same work.
         held_equal: how that is known, in words, for the table.

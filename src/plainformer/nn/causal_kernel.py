@@ -1,8 +1,8 @@
-"""The fast twin of `attention.attention` under a causal mask, for long texts: nothing is computed for the future.
+"""The fast twin of `attention.attention` under a causal mask, for long texts: most of the future is passed over.
 
-Queries go in a few pieces, each with the keys up to its own end: of the scores, a masked half for one piece, four leave
-out three eighths. Scores stand as Sᵀ, keys by queries, so that none of the five products has to turn them round, and
-the softmax, which goes down their columns, computes many queries at once.
+Queries go in a few pieces, each with the keys up to its own end. Nearly half of all scores are masked; with four pieces
+three eighths of all are never computed. Scores stand as Sᵀ, keys by queries, so that no product has to turn them round,
+and the softmax, which goes down their columns, computes many queries at once.
 """
 
 import math
@@ -16,7 +16,6 @@ from plainformer.shapes import Array, Float
 
 LEAST = 64  # queries of a piece: shorter ones take longer than what they leave out
 MOST_PIECES = 4  # each is compiled
-FAR_BELOW = -1e30  # any score
 
 
 def suits(query: Query) -> bool:
@@ -44,8 +43,7 @@ def _weights(query: Query, key: Key) -> Float[Array, "batch heads key query"]:
     # An array of its own: asked again for each score, which of them count costs as much as the exponentials.
     hidden = jax.lax.optimization_barrier(jnp.where(future, -jnp.inf, jnp.zeros((), query.dtype)))
     scores = jnp.einsum("bhkd,bhqd->bhkq", key, query / math.sqrt(query.shape[-1])) + hidden[None, None]
-    # Every query sees itself, so that no total is zero.
-    exponentials = jnp.exp(scores - jnp.maximum(scores.max(axis=2, keepdims=True), FAR_BELOW))
+    exponentials = jnp.exp(scores - scores.max(axis=2, keepdims=True))  # every query sees itself: a peak is finite
     return exponentials / exponentials.sum(axis=2, keepdims=True)
 
 
@@ -63,7 +61,10 @@ def _forward(query, key, value):
 
 
 def _backward(saved, d_output):
-    """The gradient that `kernel.fast_attention` has, of Sᵀ, piece by piece."""
+    """That of `kernel.fast_attention`, piece by piece, of Pᵀ:  dV = Pᵀ dO,  dPᵀ = V dOᵀ,  dSᵀ = Pᵀ ∘ (dPᵀ - Σ_d dO O).
+
+    Then dQᵀ = Kᵀ dSᵀ / √d_k and dK = dSᵀ Q / √d_k.
+    """
     saved, d_output = jax.lax.optimization_barrier((saved, d_output))
     query, key, value, kept, output = saved
     d_query, d_key, d_value = [], jnp.zeros_like(key), jnp.zeros_like(value)

@@ -37,12 +37,15 @@ def test_it_equals_the_definition_in_values_and_gradients(length: int, kept: str
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
 
-def test_it_keeps_what_the_gradient_of_the_definition_keeps_or_less() -> None:
-    """With the weights, five eighths of theirs for four pieces; without, none."""
+@pytest.mark.parametrize("kept", ["weights", "nothing"])
+def test_its_gradient_keeps_no_slices(kept: str, monkeypatch) -> None:
+    """Queries, keys, values and the result, once each; and of the weights five eighths, or none."""
+    monkeypatch.setattr(causal_kernel, "MOST_KEPT", causal_kernel.MOST_KEPT if kept == "weights" else 0)
     length = MOST_PIECES * LEAST
     _, gradient = jax.vjp(causal_attention, *inputs(length))
-    kept = sum(leaf.size for leaf in jax.tree.leaves(gradient) if leaf.ndim == 4 and leaf.shape[3] == LEAST)
-    assert kept == BATCH * HEADS * length * length * 5 // 8
+    vectors = BATCH * HEADS * length * (2 * D_K + 2 * D_V)
+    weights = BATCH * HEADS * length * length * 5 // 8 if kept == "weights" else 0
+    assert sum(leaf.size for leaf in jax.tree.leaves(gradient)) == vectors + weights
 
 
 def test_nothing_of_the_future_is_seen() -> None:
@@ -64,9 +67,9 @@ def test_scores_far_from_zero_are_no_harder() -> None:
     assert all(np.isfinite(leaf).all() for leaf in gradient(jnp.ones_like(output)))
 
 
-@pytest.mark.parametrize(("length", "dtype", "serves"), [(128, "float32", True), (127, "float32", False)])
-def test_short_texts_go_in_one_piece(length: int, dtype: str, serves: bool) -> None:
-    assert suits(jnp.zeros((1, 1, length, 4), dtype)) is serves
+@pytest.mark.parametrize(("length", "serves"), [(2 * LEAST, True), (2 * LEAST - 1, False)])
+def test_short_texts_go_to_the_other_kernel(length: int, serves: bool) -> None:
+    assert suits(jnp.zeros((1, 1, length, 4), jnp.float32)) is serves
 
 
 def test_sixteen_bits_go_another_way() -> None:
