@@ -42,6 +42,13 @@ def return_freed_memory() -> None:
         return
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # Linux
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def cache_folder() -> Path:
     """Where compiled programs are kept between processes: `PLAINFORMER_CACHE`, else `~/.cache/plainformer`."""
     if given := os.environ.get("PLAINFORMER_CACHE"):

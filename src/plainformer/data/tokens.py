@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from plainformer import atomic
 from plainformer.data.text import CHUNK, Chunk, RunningText
 from plainformer.errors import WorkError
-from plainformer.machine import cache_folder
+from plainformer.machine import cache_folder, cores
 from plainformer.text import Tokenizer
 
 Progress = Callable[[int, int], None]
@@ -150,7 +150,7 @@ def _batches(chunks: Iterable[Chunk]) -> Iterator[list[Chunk]]:
     for chunk in chunks:
         batch.append(chunk)
         held += len(chunk.text)
-        if held >= CHUNK * min(os.cpu_count() or 1, _AT_ONCE):
+        if held >= CHUNK * min(cores(), _AT_ONCE):
             yield batch
             batch, held = [], 0
     if batch:

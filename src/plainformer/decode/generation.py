@@ -1,10 +1,11 @@
 """Many sources in, their best targets out, in the same order: the search over pools of like length."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 import jax.numpy as jnp
 import numpy as np
 
+from plainformer.decode.abreast import divided, in_turn, searches_at_once
 from plainformer.decode.batch import check_ids, pools, position_limit
 from plainformer.decode.beam import make_query
 from plainformer.decode.constraints import Rules
@@ -30,7 +31,8 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of every source, best first, sources in the order given.
 
-    Programs are compiled for each pool's width and number of rows (`batch.pools`), and where outputs grow long.
+    Programs are compiled for each pool's width and number of rows (`batch.pools`), and where outputs grow long. On a
+    processor two searches run at once, in threads (`abreast`).
 
     Args:
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
@@ -51,19 +53,23 @@ def generate(
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
     limit = position_limit(config)
-    results: dict[int, list[Hypothesis]] = {}
-    for members, size, width in pools([len(source) for source in closed], batch_tokens, limit):
+    beam, at_once = settings.beam_size, searches_at_once()
+
+    def search(members: list[int], size: int, width: int) -> Iterator[dict[int, list[Hypothesis]]]:
         # A bound looks at its own sentence alone, so that company does not change the output.
         bounds = [settings.bound(len(closed[index]), limit) for index in members]
-        length = settings.bound(width, limit)
-        query = make_query(model, settings, rules, length, mask)
+        query = make_query(model, settings, rules, settings.bound(width, limit), mask)
         parts = [closed[index] for index in members]
-        for found in search_pool(
-            model, query, parts, bounds, beam=settings.beam_size, size=size, width=width, filler=closing
-        ):
-            results |= {members[place]: _checked(hypotheses, members[place]) for place, hypotheses in found}
-            if progress is not None:
-                progress(len(results), len(sources))
+        for found in search_pool(model, query, parts, bounds, beam=beam, size=size, width=width, filler=closing):
+            yield {members[place]: hypotheses for place, hypotheses in found}
+
+    grouped = pools([len(source) for source in closed], batch_tokens, limit)
+    shares = (share for pool in grouped for share in divided(pool, beam, at_once))
+    results: dict[int, list[Hypothesis]] = {}
+    for found in in_turn((search(*share) for share in shares), at_once):
+        results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
+        if progress is not None:
+            progress(len(results), len(sources))
     return [results[index] for index in range(len(sources))]
 
 
