@@ -17,7 +17,7 @@ import pytest
 from tiny_run import DROPPING, KEY, OBJECTIVE, PLAIN, ROWS, arrays, fresh_state, make_loader
 
 from plainformer.train.average import average
-from plainformer.train.optimizer import make_optimizer
+from plainformer.train.optimizer import _clip, make_optimizer
 from plainformer.train.schedule import Schedule, constant, cosine, inverse_sqrt, linear, noam
 from plainformer.train.state import no_loss
 from plainformer.train.step import StepSettings, make_step
@@ -161,6 +161,20 @@ def test_clipping_bounds_the_update() -> None:
     assert free_long == pytest.approx([-0.5 * 3 / 4, -0.5 * 4 / 5], rel=1e-6)
     assert short == pytest.approx(free_short, rel=1e-6)
     assert all(math.hypot(*update) <= 0.5 for update in (long, *longer))
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("size", [0.0, 1e-3, 0.3, 2.0, 1e6])
+def test_clipping_is_that_of_optax(size: float, told: bool) -> None:
+    """Whether it is told the norm, as a step tells it, or finds it; the gradient 0 has none to divide by."""
+    gradient = {"a": size * jax.random.normal(jax.random.key(0), (3, 2)), "b": size * jnp.ones(5)}
+    ours, theirs = _clip(0.7), optax.clip_by_global_norm(0.7)
+    norm = optax.tree.norm(gradient) if told else None
+    found, _ = ours.update(gradient, ours.init(gradient), norm=norm)
+    expected, _ = theirs.update(gradient, theirs.init(gradient))
+    assert jax.tree.structure(ours.init(gradient)) == jax.tree.structure(theirs.init(gradient))
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
 
 
 def test_the_scheduled_rate_is_applied_from_step_one() -> None:

@@ -33,12 +33,23 @@ def make_optimizer(
     """
     adam = optax.scale_by_adam(*betas, eps)
     return optax.chain(
-        optax.clip_by_global_norm(clip) if clip else optax.identity(),
+        _clip(clip) if clip else optax.identity(),
         optax.partition({"muon": _muon(momentum), "adam": adam}, _rules) if name == "muon" else adam,
         optax.add_decayed_weights(weight_decay, mask=_matrices) if weight_decay else optax.identity(),
         # Optax counts from 0.
         optax.scale_by_learning_rate(lambda count: schedule(jnp.asarray(count) + 1)),
     )
+
+
+def _clip(most: float) -> optax.GradientTransformationExtraArgs:
+    """`optax.clip_by_global_norm` for who knows the norm, and says it to `update`. Without it, it is computed here."""
+
+    def update(updates: Any, state: Any, params: Any = None, *, norm: jax.Array | None = None, **more: Any) -> Any:
+        known = optax.tree.norm(updates) if norm is None else norm
+        factor = jnp.minimum(1.0, most / known)
+        return jax.tree.map(lambda leaf: leaf * factor.astype(leaf.dtype), updates), state
+
+    return optax.GradientTransformationExtraArgs(optax.init_empty_state, update)
 
 
 def _matrices(parameters: optax.Params) -> optax.Params:

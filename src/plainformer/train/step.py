@@ -8,11 +8,12 @@ from typing import Any, Protocol, runtime_checkable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from plainformer.machine import compiler_options
 from plainformer.objective import LossSums
-from plainformer.shapes import Array, PRNGKeyArray
+from plainformer.shapes import Array, Float, PRNGKeyArray
 from plainformer.train.remat import rematerialised
 from plainformer.train.state import Model, TrainState, group_names, no_loss, split
 
@@ -108,30 +109,34 @@ def make_step(
     `key` is folded with the step, so that the dropout of a step depends on nothing else.
     """
 
+    update = optax.with_extra_args_support(optimizer).update
+
     def step(state: TrainState, batch: Batch) -> TrainState:
         step_key = jax.random.fold_in(key, state.step)
         trained, fixed = split(state.model, settings.frozen)
         sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
-        of_trained = iter(jax.tree.leaves(gradients))
-        squares = [
-            jnp.zeros(()) if name in settings.frozen else jnp.sum(jnp.square(next(of_trained)))
-            for name in group_names(state.model)
-        ]
-        bad_groups = ~jnp.isfinite(jnp.stack(squares))
+        squares = _sums_of_squares(jax.tree.leaves(gradients))
+        names = group_names(state.model)
+        of_trained = np.array([index for index, name in enumerate(names) if name not in settings.frozen], np.int32)
+        bad_groups = jnp.zeros(len(names), bool).at[of_trained].set(~jnp.isfinite(squares))
         good = jnp.isfinite(sums.loss) & ~bad_groups.any() & (state.bad_step == 0)
+        # Dividing once, by the real tokens of the whole batch, makes microbatches, padding and sharding invisible.
+        count = jnp.maximum(sums.tokens, 1.0)
 
-        with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
-            updates, _ = optimizer.update(gradients, state.optimizer_state, trained)
-            # After a non-finite step everything stays as it was.
-            updated = _select(good, eqx.apply_updates(trained, updates), trained)
-            # Moments move only when the weights no longer need the old ones: both in place, and nothing is copied.
-            updated, gradients, moments = jax.lax.optimization_barrier((updated, gradients, state.optimizer_state))
-            _, optimizer_state = optimizer.update(gradients, moments, trained)
-        optimizer_state = _select(good, optimizer_state, moments)
+        def updated(trained: Any, moments: Any) -> tuple[Any, Any]:
+            # Products are done again by whatever reads them; as quotients, all gradients would be written anew.
+            mean = jax.tree.map(lambda leaf: leaf * (1.0 / count), gradients)
+            with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
+                updates, moments = update(mean, moments, trained, norm=jnp.sqrt(squares.sum()) / count)
+                return eqx.apply_updates(trained, updates), moments
+
+        # After a non-finite step everything stays as it was. As a branch, and not as a choice between every number and
+        # its old one: then weights are computed from new moments, and nothing asks for those that are overwritten.
+        trained, optimizer_state = _only_if(good, updated, trained, state.optimizer_state)
         first_bad = ~good & (state.bad_step == 0)
         return TrainState(
             step=state.step + 1,
-            model=eqx.combine(updated, fixed),
+            model=eqx.combine(trained, fixed),
             optimizer_state=optimizer_state,
             since_log=LossSums(*(a + b for a, b in zip(state.since_log, sums, strict=True))),
             bad_step=jnp.where(first_bad, state.step + 1, state.bad_step),
@@ -144,7 +149,7 @@ def make_step(
 def _gradients(
     objective: Objective, settings: StepSettings, trained: Any, fixed: Any, batch: Batch, key: PRNGKeyArray
 ) -> tuple[LossSums, Any]:
-    """Loss sums of a batch and the gradient of its mean loss over real tokens, with respect to what is `trained`."""
+    """Loss sums of a batch and the gradient of its summed loss, with respect to what is `trained`."""
 
     @partial(eqx.filter_value_and_grad, has_aux=True)
     def loss_of(trained: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Array, LossSums]:
@@ -154,20 +159,30 @@ def _gradients(
 
     if settings.accumulate == 1:
         (_, sums), gradients = loss_of(trained, batch, key)
-    else:
+        return sums, gradients
 
-        def visit(carry: tuple[LossSums, Any], numbered: tuple[Array, Batch]) -> tuple[tuple[LossSums, Any], None]:
-            index, micro = numbered
-            (_, sums), gradients = loss_of(trained, micro, jax.random.fold_in(key, index))
-            return jax.tree.map(jnp.add, carry, (sums, gradients)), None
+    def visit(carry: tuple[LossSums, Any], numbered: tuple[Array, Batch]) -> tuple[tuple[LossSums, Any], None]:
+        index, micro = numbered
+        (_, sums), gradients = loss_of(trained, micro, jax.random.fold_in(key, index))
+        return jax.tree.map(jnp.add, carry, (sums, gradients)), None
 
-        # Strided rows, so that each device has rows of its own in every microbatch.
-        pieces = jax.tree.map(lambda x: x.reshape(-1, settings.accumulate, *x.shape[1:]).swapaxes(0, 1), batch)
-        zeros = jax.tree.map(jnp.zeros_like, trained)
-        (sums, gradients), _ = jax.lax.scan(visit, (no_loss(), zeros), (jnp.arange(settings.accumulate), pieces))
-    # Dividing once, by the real tokens of the whole batch, makes microbatches, padding and sharding invisible.
-    count = jnp.maximum(sums.tokens, 1.0)
-    return sums, jax.tree.map(lambda leaf: leaf / count, gradients)
+    # Strided rows, so that each device has rows of its own in every microbatch.
+    pieces = jax.tree.map(lambda x: x.reshape(-1, settings.accumulate, *x.shape[1:]).swapaxes(0, 1), batch)
+    zeros = jax.tree.map(jnp.zeros_like, trained)
+    return jax.lax.scan(visit, (no_loss(), zeros), (jnp.arange(settings.accumulate), pieces))[0]
+
+
+def _sums_of_squares(arrays: list[Array]) -> Float[Array, " arrays"]:
+    """Of each array the sum of its squares. Vectors of a length go together: each alone is three small operations."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for index, array in enumerate(arrays):
+        alike.setdefault((array.size,) if array.ndim == 1 else (index, 0), []).append(index)
+    sums = [
+        jnp.sum(jnp.square(jnp.stack([arrays[index] for index in group])).reshape(len(group), -1), axis=1)
+        for group in alike.values()
+    ]
+    order = [index for group in alike.values() for index in group]
+    return jnp.concatenate(sums)[np.argsort(order)]
 
 
 def make_evaluation(
@@ -195,8 +210,11 @@ def cast(model: Model, dtype: str) -> Model:
     return jax.tree.map(lambda leaf: leaf.astype(dtype) if eqx.is_inexact_array(leaf) else leaf, model)
 
 
-def _select(condition: Array, new: Any, old: Any) -> Any:
-    def choose(a: Any, b: Any) -> Any:
-        return jnp.where(jnp.broadcast_to(condition, a.shape), a, b) if eqx.is_array(a) else a
+def _only_if(condition: Array, change: Callable[..., Any], *values: Any) -> Any:
+    """`change(*values)` if the condition holds, else `values`: trees of arrays and of what is none."""
+    arrays, rest = eqx.partition(values, eqx.is_array)
 
-    return jax.tree.map(choose, new, old)
+    def changed(arrays: Any) -> Any:
+        return eqx.filter(change(*eqx.combine(arrays, rest)), eqx.is_array)
+
+    return eqx.combine(jax.lax.cond(condition, changed, lambda arrays: arrays, arrays), rest)
