@@ -27,6 +27,7 @@ from plainformer.cli import (
     verify,
 )
 from plainformer.errors import InputError, PlainformerError
+from plainformer.machine import collect_garbage_rarely
 
 NO_MEMORY = "there is not enough memory; lower data.batch_tokens or the model's size"
 
@@ -100,6 +101,7 @@ def _options(
 
 def main() -> None:
     """Run the command line; bad input and failures at work end in one line on stderr and an exit code."""
+    collect_garbage_rarely()
     for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, TextIOWrapper):  # text is UTF-8 here, whatever the locale; a file's name may not be
             stream.reconfigure(encoding="utf-8", errors=errors)
