@@ -90,6 +90,7 @@ def _status(name: str) -> float:
 
 def _compiling(folder: Path, threads: int) -> tuple[Callable[[], float], dict[str, Any]]:
     import jax
+    from jax.experimental.compilation_cache import compilation_cache
 
     steps, seconds = {}, {}
     for layers in (FEW, MANY):
@@ -97,6 +98,7 @@ def _compiling(folder: Path, threads: int) -> tuple[Callable[[], float], dict[st
         weights = train_gpt.random_weights(shape)
         steps[layers] = train_gpt.ours_step(shape, weights, "plainformer", folder, threads), shape
     jax.config.update("jax_enable_compilation_cache", False)
+    compilation_cache.reset_cache()  # it has been used, for the weights, and asks the setting at its first use alone
 
     def turn() -> float:
         for layers, (step, shape) in steps.items():
