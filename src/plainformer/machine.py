@@ -35,7 +35,8 @@ def collect_garbage_rarely() -> None:
     Imports and tracing make hundreds of thousands of objects that stay, and each look goes through many of them: a
     tenth of the processor time of a start. Arrays are freed as ever, when nothing refers to them any more.
     """
-    gc.set_threshold(70_000, 10, 10)
+    youngest, *older = gc.get_threshold()
+    gc.set_threshold(100 * youngest, *older)
 
 
 def return_freed_memory() -> None:

@@ -12,6 +12,9 @@ from plainformer.shapes import Ids, Valid
 
 MULTIPLE = 8
 
+Pool = tuple[list[int], int, int]
+"""Which sentences are searched side by side, how many at once, their padded length."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -66,8 +69,8 @@ def group_by_length(
         start += len(members)
 
 
-def pools(lengths: Sequence[int], tokens: int, limit: int | None) -> Iterator[tuple[list[int], int, int]]:
-    """Group sources, longest first, to be searched side by side: which ones, how many at once, their padded length.
+def pools(lengths: Sequence[int], tokens: int, limit: int | None) -> Iterator[Pool]:
+    """Group sources, longest first, to be searched side by side.
 
     The padded length is a multiple of 8, and shorter ones share it down to a half (of 8, all): a pool is compiled anew,
     and runs half empty at its end. The number at once is a power of two, and with the padding stays within `tokens`.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.decode.abreast import divided, in_turn, searches_at_once
+from plainformer.decode.abreast import divided, searches_at_once, side_by_side
 from plainformer.decode.batch import check_ids, pools, position_limit
 from plainformer.decode.beam import make_query
 from plainformer.decode.constraints import Rules
@@ -32,7 +32,8 @@ def generate(
     """The `n_best` hypotheses of every source, best first, sources in the order given.
 
     Programs are compiled for each pool's width and number of rows (`batch.pools`), and where outputs grow long. On a
-    processor two searches run at once, in threads (`abreast`).
+    processor many sentences are searched in two threads (`abreast`), which know nothing of contexts that the caller has
+    opened, such as `jax.default_device`.
 
     Args:
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
@@ -63,13 +64,12 @@ def generate(
         for found in search_pool(model, query, parts, bounds, beam=beam, size=size, width=width, filler=closing):
             yield {members[place]: hypotheses for place, hypotheses in found}
 
-    grouped = pools([len(source) for source in closed], batch_tokens, limit)
-    shares = (share for pool in grouped for share in divided(pool, beam, at_once))
     results: dict[int, list[Hypothesis]] = {}
-    for found in in_turn((search(*share) for share in shares), at_once):
-        results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
-        if progress is not None:
-            progress(len(results), len(sources))
+    for pool in pools([len(source) for source in closed], batch_tokens, limit):
+        for found in side_by_side([search(*share) for share in divided(pool, beam, at_once)]):
+            results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
+            if progress is not None:
+                progress(len(results), len(sources))
     return [results[index] for index in range(len(sources))]
 
 

@@ -42,11 +42,13 @@ def make_optimizer(
 
 
 def _clip(most: float) -> optax.GradientTransformationExtraArgs:
-    """`optax.clip_by_global_norm` for who knows the norm, and says it to `update`. Without it, it is computed here."""
+    """`optax.clip_by_global_norm`, to which `update` may be told the norm of its gradient: a step has it already."""
 
-    def update(updates: Any, state: Any, params: Any = None, *, norm: jax.Array | None = None, **more: Any) -> Any:
-        known = optax.tree.norm(updates) if norm is None else norm
-        factor = jnp.minimum(1.0, most / known)
+    def update(
+        updates: Any, state: Any, params: Any = None, *, gradient_norm: jax.Array | None = None, **others: Any
+    ) -> Any:
+        norm = optax.tree.norm(updates) if gradient_norm is None else gradient_norm
+        factor = jnp.minimum(1.0, most / norm)
         return jax.tree.map(lambda leaf: leaf * factor.astype(leaf.dtype), updates), state
 
     return optax.GradientTransformationExtraArgs(optax.init_empty_state, update)

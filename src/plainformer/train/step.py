@@ -124,14 +124,15 @@ def make_step(
         count = jnp.maximum(sums.tokens, 1.0)
 
         def updated(trained: Any, moments: Any) -> tuple[Any, Any]:
-            # Products are done again by whatever reads them; as quotients, all gradients would be written anew.
-            mean = jax.tree.map(lambda leaf: leaf * (1.0 / count), gradients)
+            # A factor, not a divisor: XLA multiplies inside every operation that reads a gradient, but would write
+            # quotients to memory first.
+            mean = jax.tree.map(lambda leaf: leaf * (1.0 / count).astype(leaf.dtype), gradients)
             with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
-                updates, moments = update(mean, moments, trained, norm=jnp.sqrt(squares.sum()) / count)
+                updates, moments = update(mean, moments, trained, gradient_norm=jnp.sqrt(squares.sum()) / count)
                 return eqx.apply_updates(trained, updates), moments
 
-        # After a non-finite step everything stays as it was. As a branch, and not as a choice between every number and
-        # its old one: then weights are computed from new moments, and nothing asks for those that are overwritten.
+        # After a non-finite step everything stays as it was. This is a branch: if each number were chosen by itself,
+        # weights would be computed from moments that are overwritten, and XLA would copy those first.
         trained, optimizer_state = _only_if(good, updated, trained, state.optimizer_state)
         first_bad = ~good & (state.bad_step == 0)
         return TrainState(
@@ -174,15 +175,12 @@ def _gradients(
 
 def _sums_of_squares(arrays: list[Array]) -> Float[Array, " arrays"]:
     """Of each array the sum of its squares. Vectors of a length go together: each alone is three small operations."""
-    alike: dict[tuple[int, ...], list[int]] = {}
+    groups: dict[object, list[int]] = {}
     for index, array in enumerate(arrays):
-        alike.setdefault((array.size,) if array.ndim == 1 else (index, 0), []).append(index)
-    sums = [
-        jnp.sum(jnp.square(jnp.stack([arrays[index] for index in group])).reshape(len(group), -1), axis=1)
-        for group in alike.values()
-    ]
-    order = [index for group in alike.values() for index in group]
-    return jnp.concatenate(sums)[np.argsort(order)]
+        groups.setdefault(array.shape if array.ndim == 1 else index, []).append(index)
+    stacks = [jnp.stack([arrays[index] for index in group]) for group in groups.values()]
+    sums = jnp.concatenate([jnp.sum(jnp.square(stack).reshape(len(stack), -1), axis=1) for stack in stacks])
+    return sums[np.argsort([index for group in groups.values() for index in group])]
 
 
 def make_evaluation(

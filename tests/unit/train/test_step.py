@@ -13,7 +13,7 @@ from plainformer.objective import LossSums
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import make_schedule
 from plainformer.train.state import TrainState, initial_state
-from plainformer.train.step import Step, StepSettings, make_step
+from plainformer.train.step import Step, StepSettings, _sums_of_squares, make_step
 
 KEY, OPTIMIZER = jax.random.key(3), optax.adam(0.1)
 
@@ -88,3 +88,11 @@ def test_a_step_is_an_update_of_the_optimizer_which_finds_the_norm_itself(name: 
     for found, wanted in zip(jax.tree.leaves(state.optimizer_state), jax.tree.leaves(moments), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(state.model.slope, expected.slope, rtol=1e-5, atol=1e-7)
+
+
+def test_each_array_has_the_sum_of_its_own_squares() -> None:
+    """Vectors of one length are computed together, between others: the order is that of the arrays."""
+    shapes = [(2, 3), (5,), (3,), (), (5,), (2, 3), (3,), (5,), (1,)]
+    arrays = [jax.random.normal(jax.random.key(place), shape) for place, shape in enumerate(shapes)]
+    expected = [np.square(np.asarray(array, np.float64)).sum() for array in arrays]
+    np.testing.assert_allclose(_sums_of_squares(arrays), expected, rtol=1e-6)
