@@ -30,7 +30,7 @@ def keep_freed_memory() -> None:
 
 
 def collect_garbage_rarely() -> None:
-    """Have Python look for garbage when 100,000 more objects were made than freed; by itself it does after 700 or 2,000.
+    """Have Python look for garbage when 100,000 more objects were made than freed; by itself it does at 700 or 2,000.
 
     Imports and tracing make hundreds of thousands of objects that stay, and each look goes through many of them: a
     tenth of the processor time of a start. Arrays are freed as ever, when nothing refers to them any more.
