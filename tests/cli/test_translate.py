@@ -4,6 +4,7 @@ import io
 import math
 import os
 import select
+import signal
 import subprocess
 import time
 from dataclasses import dataclass
@@ -226,3 +227,17 @@ def test_a_line_is_answered_before_the_next_is_written(conversation, answers):
 
 def test_a_reader_that_has_gone_is_no_error_to_speak_of(conversation):
     assert (conversation.code, conversation.err) == (141, "")
+
+
+def test_ctrl_c_among_searches_in_threads_leaves_what_was_written(spawn, finished, trained, tmp_path):
+    (tmp_path / "lines.txt").write_text("the dog\n" * 40_000)
+    process = spawn("translate", trained.folder, "-f", tmp_path / "lines.txt")
+    first = os.read(process.stdout.fileno(), 1)
+    assert first, process.stderr.read()
+    process.send_signal(signal.SIGINT)
+    outcome = finished(process)
+    assert (outcome.code, outcome.err) == (130, "plainformer: interrupted\n")
+    lines = (first.decode() + outcome.out).split("\n")
+    assert lines.pop() == ""
+    assert 64 <= len(lines) < 40_000
+    assert len(set(lines)) == 1

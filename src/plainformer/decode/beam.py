@@ -22,7 +22,7 @@ How it is computed: the rows of a beam are tokens side by side in one sequence, 
 Every step takes one slot of the state, which is a place for each row; a mask lets a row see the places of its own
 ancestors, which its `lineage` names. So nothing is copied when a beam is reordered but the lineage, and what the source
 offers is there once for all rows. A slot is free again when no sentence that lives has anything in it, so that a
-sentence may begin when another ends (`pool.py`); the loop stops when all slots are taken, and goes on with more.
+sentence may begin when another ends (`pool.py`); the loop stops when all slots are taken, and can go on with more.
 """
 
 from functools import partial
@@ -87,7 +87,8 @@ def make_query(
     return Query(model, jnp.int32(0), weights, allowed, rules, settings.n_best, settings.beam, settings.stop)
 
 
-def fresh(
+@compiled
+def begin(
     model: EncoderDecoder,
     source: Ids,
     source_valid: Valid,
@@ -99,9 +100,6 @@ def fresh(
     """Sources read, and one empty hypothesis for every sentence that has a bound."""
     decoder = model.start(model.encode(source, source_valid), source_valid, slots * beam)
     return first(decoder, jnp.full(bounds.shape, rules.bos, jnp.int32), bounds, rules, beam, slots)
-
-
-begin = compiled(fresh)
 
 
 def first(
@@ -128,14 +126,14 @@ def first(
     )
 
 
-def run(query: Query, search: Search, enough: int = 0) -> Search:
-    """Go on until no more than `enough` sentences live."""
+def run(query: Query, search: Search) -> Search:
+    """Go on until no sentence lives."""
     while True:
-        search = advance((query, jnp.int32(enough)), search)
-        if int(np.asarray(search.live).sum()) <= enough:
+        search = advance((query, jnp.int32(0)), search)
+        if not np.asarray(search.live).any():
             return search
         slots = min(search.tokens.shape[2], query.weights.shape[0] - 1 - search.tokens.shape[2])
-        search = _add_slots(query, search, slots)
+        search = _with_more_slots(query, search, slots)
 
 
 @partial(compiled, donate="all-except-first")
@@ -149,8 +147,7 @@ def advance(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
     return jax.lax.while_loop(goes_on, partial(_advance, query), search)
 
 
-@eqx.filter_jit
-def _add_slots(query: Query, search: Search, slots: int) -> Search:
+def with_more_slots(query: Query, search: Search, slots: int) -> Search:
     """The search with so many slots more."""
     beam = search.last.shape[1]
 
@@ -167,6 +164,9 @@ def _add_slots(query: Query, search: Search, slots: int) -> Search:
             filled(search.finished.tokens, query.rules.pad),
         ),
     )
+
+
+_with_more_slots = eqx.filter_jit(with_more_slots)
 
 
 @eqx.filter_jit
@@ -201,8 +201,12 @@ def _taken(search: Search) -> Bool[Array, " slots"]:
 
 
 def _visible(query: Query, lineage: Int[Array, "batch beam slots"]) -> Bool[Array, "batch 1 beam places"]:
-    """The places of the state that each row sees: what was read before the search, and those of its ancestors."""
+    """The places of the state that each row sees: what was read before the search, and those of its ancestors.
+
+    Kept, as all layers ask for it: a compiler that fuses would compare lineages for every score of every head.
+    """
     batch, beam, slots = lineage.shape
     ancestors = lineage[:, :, :, None] == jnp.arange(beam)[None, None, None, :]
     read = jnp.broadcast_to(jnp.arange(query.before) < query.read, (batch, beam, query.before))
-    return jnp.concatenate([read, ancestors.reshape(batch, beam, slots * beam)], axis=2)[:, None]
+    seen = jnp.concatenate([read, ancestors.reshape(batch, beam, slots * beam)], axis=2)[:, None]
+    return jax.lax.optimization_barrier(seen)

@@ -31,9 +31,9 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of every source, best first, sources in the order given.
 
-    Programs are compiled for each pool's width and number of rows (`batch.pools`), and where outputs grow long. On a
-    processor many sentences are searched in two threads (`abreast`), which know nothing of contexts that the caller has
-    opened, such as `jax.default_device`.
+    Programs are compiled for each pool's width and number of rows (`batch.pools`), and for each stage that an output
+    reaches (`pool.stages`). On a processor many sentences are searched in two threads (`abreast`), which know nothing of
+    contexts that the caller has opened, such as `jax.default_device`.
 
     Args:
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
