@@ -32,8 +32,8 @@ def generate(
     """The `n_best` hypotheses of every source, best first, sources in the order given.
 
     Programs are compiled for each pool's width and number of rows (`batch.pools`), and for each stage that an output
-    reaches (`pool.stages`). On a processor many sentences are searched in two threads (`abreast`), which know nothing of
-    contexts that the caller has opened, such as `jax.default_device`.
+    reaches (`pool.stages`). On a processor many sentences are searched in two threads (`abreast`), which know nothing
+    of contexts that the caller has opened, such as `jax.default_device`.
 
     Args:
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
