@@ -230,10 +230,13 @@ def test_a_reader_that_has_gone_is_no_error_to_speak_of(conversation):
 
 
 def test_ctrl_c_among_searches_in_threads_leaves_what_was_written(spawn, finished, trained, tmp_path):
+    """Lines are searched 64 at a time. While the first are written nothing is searched, so they are read to the end."""
     (tmp_path / "lines.txt").write_text("the dog\n" * 40_000)
-    process = spawn("translate", trained.folder, "-f", tmp_path / "lines.txt")
-    first = os.read(process.stdout.fileno(), 1)
-    assert first, process.stderr.read()
+    process, first = spawn("translate", trained.folder, "-f", tmp_path / "lines.txt"), b""
+    while first.count(b"\n") < 64:
+        more = os.read(process.stdout.fileno(), 1000)
+        assert more, process.stderr.read()
+        first += more
     process.send_signal(signal.SIGINT)
     outcome = finished(process)
     assert (outcome.code, outcome.err) == (130, "plainformer: interrupted\n")
