@@ -138,7 +138,7 @@ class _Stage:
         for row, owner in zip(rows, arrivals.owners, strict=True):
             self._owners[row] = owner
         nowhere = len(self._owners)
-        return _joined((arrivals.search, _filled(rows, len(arrivals.search.step), nowhere)), search)
+        return _joined((arrivals.search, _row_numbers(rows, len(arrivals.search.step), nowhere)), search)
 
     def _leave(self, leaving: Bool[np.ndarray, " rows"]) -> dict[int, int]:
         """The rows of those who leave, and whose they are no longer."""
@@ -150,7 +150,7 @@ class _Stage:
     def _departures(self, search: Search, going: dict[int, int], size: int, slots: int) -> Iterator[Arrivals]:
         """Those who go, as many at a time as the next stage takes in."""
         for rows in _in_parts(list(going), _share(size)):
-            moved = _moved(self._query, search, _filled(rows, _share(size), 0), slots)
+            moved = _moved(self._query, search, _row_numbers(rows, _share(size), 0), slots)
             yield Arrivals([going[row] for row in rows], moved)
 
 
@@ -191,6 +191,6 @@ def _in_parts(values: Sequence[int], size: int) -> list[list[int]]:
     return [list(values[start : start + size]) for start in range(0, len(values), size)]
 
 
-def _filled(rows: list[int], size: int, filler: int) -> Int[Array, " size"]:
-    """Numbers of rows, and a filler up to so many."""
+def _row_numbers(rows: list[int], size: int, filler: int) -> Int[Array, " size"]:
+    """The numbers of some rows, and `filler` up to so many."""
     return jnp.asarray(np.array(rows + [filler] * (size - len(rows)), np.int32))
