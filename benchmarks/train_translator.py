@@ -125,7 +125,7 @@ def _ours(shape: Shape, weights: Any, name: str, threads: int) -> Any:
     from plainformer.train.state import initial_state
     from plainformer.train.step import StepSettings, make_evaluation, make_step
 
-    keep_freed_memory()
+    keep_freed_memory(one_heap=False)
     keep_compiled_programs()
     schedule = make_schedule("constant", d_model=shape.d_model, steps=1, warmup=0, factor=1.0, peak=RATE, floor=0.0)
     optimizer = make_optimizer(schedule, name="adam", betas=BETAS, eps=EPS, clip=CLIP)

@@ -16,7 +16,7 @@ def demo(
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
     from plainformer.recipe import load_recipe
 
-    keep_freed_memory()
+    keep_freed_memory(one_heap=False)
     keep_compiled_programs()
     from plainformer.data.phrasebook import examples
     from plainformer.decode.load import find_model, load

@@ -43,7 +43,7 @@ def train(
 
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
-    keep_freed_memory()
+    keep_freed_memory(one_heap=False)
     keep_compiled_programs()
     from plainformer.decode.load import find_model
     from plainformer.runs.evaluation import evaluate_run

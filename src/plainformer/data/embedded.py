@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from plainformer.data.phrasebook import phrasebook
 from plainformer.errors import InputError
+
+
+def phrasebook(part: str) -> list[tuple[str, str]]:
+    """English and Hindi sentences. Raises InputError where there is no such part."""
+    from plainformer.data.phrasebook import phrasebook  # which makes its phrases at import: a quarter of a second
+
+    return phrasebook(part)
+
 
 EMBEDDED: dict[str, Callable[[str], list[tuple[str, str]]]] = {"phrasebook": phrasebook}
 """Pairs of sentences. Name -> loader; a loader takes "train", "dev" or "test", InputError for anything else."""
