@@ -103,7 +103,7 @@ def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int)
     from plainformer.train.state import initial_state
     from plainformer.train.step import StepSettings, make_step
 
-    keep_freed_memory(one_heap=False)
+    keep_freed_memory()
     keep_compiled_programs()
     schedule = make_schedule("constant", d_model=shape.d_model, steps=1, warmup=0, factor=1.0, peak=RATE, floor=0.0)
     optimizer = make_optimizer(schedule, name="adamw", betas=BETAS, eps=EPS, weight_decay=DECAY, clip=CLIP)

@@ -43,7 +43,8 @@ def train(
 
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
-    keep_freed_memory(one_heap=False)
+    # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
+    keep_freed_memory(one_heap=loaded.task in ("language-model", "masked-language-model"))
     keep_compiled_programs()
     from plainformer.decode.load import find_model
     from plainformer.runs.evaluation import evaluate_run

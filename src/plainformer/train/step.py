@@ -48,8 +48,8 @@ class Step:
     """The compiled update `state, batch -> state`. The old state's memory is reused: do not touch it afterwards.
 
     There is a program for each shape of batch, compiled, or found where it is kept, when the first of that shape comes.
-    A call waits for the update before it, and not for its own. So the next batch is made while this one computes, and
-    an interruption waits for one update at most.
+    A call waits for the update before it, so that an interruption waits for one update at most; for its own it waits
+    where programs run in the thread that calls them (`machine.compute_where_called`).
 
     Attributes:
         compiling: called before a program is compiled, with its number, from 1.
