@@ -111,7 +111,7 @@ def _ours(folder: Path, threads: int, facts: dict[str, Any]) -> Gate:
     source, target = text.lengths()
     facts["flops"] = CASES["tiny"].step_flops(source, target) / float(target.sum())
     facts["pairs"] = len(source)
-    keep_freed_memory(one_heap=False)
+    keep_freed_memory()  # one heap, since `Gate` trains in a thread: a heap of its own would end at 64 MB
     keep_compiled_programs()
     silence_orbax()
     often = {"steps": FOR_EVER, "log_every": BATCHES, "evaluate_every": FOR_EVER, "save_every": FOR_EVER}

@@ -10,16 +10,18 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's mallo
 _LARGE = 2**31 - 1
 
 
-def keep_freed_memory(one_heap: bool = True) -> None:
+def keep_freed_memory(*, one_heap: bool = True) -> None:
     """Tell glibc's allocator to reuse large blocks instead of handing them back to the kernel.
 
     Otherwise every large array of every step is fresh memory, and the kernel clears each page of it at first touch:
-    an elementwise operation on 160 MB took four times as long. To be called before JAX has begun to compute.
+    an elementwise operation on 160 MB took four times as long. Programs run where they are called, too
+    (`compute_where_called`). Call it before JAX computes; a process cannot take it back. Where there is no glibc the
+    allocator is left alone.
 
     Args:
         one_heap: whether threads share one heap, so that what one has freed serves the others: a beam search takes
-            two thirds of the memory, and training a large GPT a tenth less. But sentences take three times as long to
-            encode, since the threads that do it wait for each other.
+            two thirds of the memory. But sentences take two to three times as long to encode, since the threads that
+            do it wait for each other.
     """
     compute_where_called()
     if sys.platform != "linux":
@@ -35,10 +37,10 @@ def keep_freed_memory(one_heap: bool = True) -> None:
 
 
 def compute_where_called() -> None:
-    """Have a program for the processor run in the thread that calls it; JAX would hand it to a thread of its own.
+    """Have a program for one processor device run in the thread that calls it; JAX would hand it to one of its own.
 
-    The memory of a training step then comes from the main thread's heap. That of another thread ends at 64 MB, and
-    what is larger is mapped afresh each time, whatever was said about freed memory.
+    The memory of a training step then comes from the heap of the main thread, where that trains. The heap of any other
+    thread ends at 64 MB, and what is larger is mapped afresh each time, whatever was said about freed memory.
     """
     import jax
 

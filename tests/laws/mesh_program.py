@@ -12,6 +12,7 @@ import jax
 import numpy as np
 from tiny_run import DROPPING, OBJECTIVE, fresh_state, make_loader
 
+from plainformer.machine import compute_where_called
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
@@ -21,6 +22,7 @@ from plainformer.train.step import StepSettings, make_step
 
 
 def main() -> None:
+    compute_where_called()  # as the command line has it
     # Adam divides by the size of a gradient: where that is nearly 0, eps keeps rounding noise from becoming a step.
     optimizer = make_optimizer(constant(peak=0.01), eps=1e-3, clip=1.0)
     step = make_step(OBJECTIVE, optimizer, StepSettings(), jax.random.key(23))

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from plainformer.errors import InputError
 
 
-def phrasebook(part: str) -> list[tuple[str, str]]:
+def _phrasebook(part: str) -> list[tuple[str, str]]:
     """English and Hindi sentences. Raises InputError where there is no such part."""
     from plainformer.data.phrasebook import phrasebook  # which makes its phrases at import: a quarter of a second
 
     return phrasebook(part)
 
 
-EMBEDDED: dict[str, Callable[[str], list[tuple[str, str]]]] = {"phrasebook": phrasebook}
+EMBEDDED: dict[str, Callable[[str], list[tuple[str, str]]]] = {"phrasebook": _phrasebook}
 """Pairs of sentences. Name -> loader; a loader takes "train", "dev" or "test", InputError for anything else."""
 
 LANGUAGES: dict[str, tuple[str, str]] = {"phrasebook": ("en", "hi")}

@@ -4,7 +4,6 @@ import math
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from types import FrameType
@@ -96,7 +95,7 @@ def train(
     with _interruption() as interrupted:
         start = int(state.step) + 1
         # The step is counted here: reading it off the state would wait for the device.
-        for step, batch in enumerate(_one_ahead(around.batches(start)), start):
+        for step, batch in enumerate(around.batches(start), start):
             # 1. update
             state = around.step(state, batch)
 
@@ -122,16 +121,6 @@ def train(
                 break
     around.checkpoints.wait()
     return state, reason
-
-
-def _one_ahead(batches: Iterable[Any]) -> Iterator[Any]:
-    """The batches, each made in a thread while the one before it is at work."""
-    coming = iter(batches)
-    with ThreadPoolExecutor(1) as thread:
-        following = thread.submit(next, coming, None)
-        while (batch := following.result()) is not None:
-            following = thread.submit(next, coming, None)
-            yield batch
 
 
 def _gave_up(progress: Progress, settings: LoopSettings) -> bool:

@@ -48,8 +48,9 @@ class Step:
     """The compiled update `state, batch -> state`. The old state's memory is reused: do not touch it afterwards.
 
     There is a program for each shape of batch, compiled, or found where it is kept, when the first of that shape comes.
-    A call waits for the update before it, so that an interruption waits for one update at most; for its own it waits
-    where programs run in the thread that calls them (`machine.compute_where_called`).
+    A call returns when the update before it is done, so that the next batch is brought while this one computes; or when
+    its own is, where programs run in the thread that calls them (`machine.compute_where_called`). Either way an
+    interruption waits for one update at most.
 
     Attributes:
         compiling: called before a program is compiled, with its number, from 1.
