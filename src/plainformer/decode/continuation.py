@@ -28,7 +28,7 @@ from plainformer.shapes import Array, Bool, Int, Key, UInt32
 
 UNWRITTEN = -1
 ROUND = 64  # texts and windows have room for a multiple of this, so that those of like length share a program
-PIECES = (256, 16, 1)  # what is known is read in pieces of these lengths: few shapes to compile, little memory
+LONG, SHORT = 256, 16  # what is known is read in pieces of these lengths: few shapes to compile, little memory
 
 
 class _Pages(eqx.Module):
@@ -120,11 +120,14 @@ def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState
     """The model's state after reading `ids` (rows, seq), none of them perhaps, with room for `room` tokens in all."""
     rows, length = ids.shape
     state, done = model.start(rows, room), 0
-    for piece in PIECES:
-        while length - done >= piece:
-            state = _read(model, jnp.asarray(ids[:, done : done + piece]), state)
-            done += piece
-    return state
+    while done < length:
+        # The last piece is filled up. What is written beyond the length is hidden, and soon written over.
+        piece = LONG if length - done >= LONG else SHORT if done + SHORT <= room else 1
+        tokens = ids[:, done : done + piece]
+        filled = np.pad(tokens, ((0, 0), (0, piece - tokens.shape[1])))
+        state = _read(model, jnp.asarray(filled), state)
+        done += piece
+    return replace(state, written=jnp.full_like(state.written, length))
 
 
 @compiled
