@@ -46,7 +46,7 @@ def rows(options: Namespace) -> dict[str, Row]:
             check=same_tokens(1.0, exact=[name for name in names if name.endswith(" float32")]),
             held_equal=equal,
             unit=per_second("tokens"),
-            rounds=5,
+            rounds=7,
         )
         for case in CASES
     }

@@ -24,6 +24,8 @@ ABREAST = "abreast"
 Texts = Sequence[Sequence[int]]
 """Ids without special tokens."""
 
+OURS = ("plainformer float32", "plainformer bfloat16", "plainformer int8")
+
 
 def rows(options: Namespace) -> dict[str, Row]:
     """The one row."""
@@ -34,14 +36,12 @@ def rows(options: Namespace) -> dict[str, Row]:
         title=f"Marian base, beam {BEAM}, {SENTENCES} captions of Multi30k",
         module="decode_marian",
         case="base",
-        contestants=[
-            Contestant(name) for name in ("plainformer float32", "plainformer bfloat16", *peers, "Hugging Face float32")
-        ],
+        contestants=[Contestant(name) for name in (*OURS, *peers, "Hugging Face float32")],
         goals=(Ratio(1.5, over=tuple(exact)), Ratio(2.5, over=("Hugging Face float32",))),
         check=same_tokens(0.99, exact=[*exact, "Hugging Face float32"], length=0.01),
         held_equal="The same weights and sources; in float32 99 % of the translations or more are the same, id for id. "
-        "Ours in bfloat16 is held to nothing; its share is printed. Weights drawn at random lose more by rounding "
-        "than trained ones.",
+        "Ours in bfloat16 and int8 are held to nothing; their shares are printed. Weights drawn at random lose more by "
+        "rounding than trained ones.",
         unit=per_second("sentences"),
         rounds=3,
         missing="" if options.data else "give the folder of Multi30k, --data",

@@ -5,6 +5,7 @@ import gc
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's malloc.h
 _LARGE = 2**31 - 1
@@ -104,3 +105,12 @@ def compiler_options() -> dict[str, str]:
     import jax
 
     return {"xla_disable_hlo_passes": "cse_barrier_expander"} if jax.default_backend() == "cpu" else {}
+
+
+def default_device() -> Any:
+    """The `jax.Device` that a program runs on unless it is told another."""
+    import jax
+
+    settings: Any = jax.config  # whose attributes no type knows
+    device = settings.jax_default_device or jax.local_devices()[0]
+    return jax.local_devices(backend=device)[0] if isinstance(device, str) else device

@@ -29,7 +29,9 @@ FLOORS = (
 
 # What an extra installs: found by `extras.require` inside a function, never by an import statement at the top.
 OPTIONAL = {"altair", "vl_convert", "starlette", "uvicorn", "tensorboardX", "tiktoken", "sentencepiece"} | {
-    "huggingface_hub"
+    "huggingface_hub",
+    "numba",
+    "llvmlite",
 }
 
 

@@ -15,7 +15,7 @@ from plainformer.nn.block import EncoderLayer, split_keys
 from plainformer.nn.cache import KeysValues, Placement, empty_cache, in_order, places_of, widen
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, logits_of
-from plainformer.nn.laid_out import LaidOut, Precision, lay_out
+from plainformer.nn.laid_out import ForDecoding, Precision, lay_out
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import causal_mask
 from plainformer.nn.norm import Norm
@@ -46,7 +46,7 @@ class LanguageModel(eqx.Module):
     position: Position | None
     layers: tuple[EncoderLayer, ...]
     norm: Norm | None
-    output: Linear | LaidOut | None
+    output: Linear | ForDecoding | None
     dropout: Dropout
     config: LanguageModelConfig = eqx.field(static=True)
 
@@ -73,7 +73,7 @@ class LanguageModel(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        output = self.output if isinstance(self.output, LaidOut) else self.output_weight
+        output = self.output if isinstance(self.output, ForDecoding) else self.output_weight
         return logits_of(hidden, output, self.config.vocab)
 
     def __call__(self, ids: Ids, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Logits:

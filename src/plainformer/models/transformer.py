@@ -21,7 +21,7 @@ from plainformer.nn.block import DecoderLayer, EncoderLayer, split_keys
 from plainformer.nn.cache import KeysValues, Placement, empty_cache, in_order, places_of, widen
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, logits_of
-from plainformer.nn.laid_out import LaidOut, Precision, lay_out
+from plainformer.nn.laid_out import ForDecoding, Precision, lay_out
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.norm import Norm
@@ -128,7 +128,7 @@ class Transformer(eqx.Module):
     position: Position
     encoder: Encoder
     decoder: Decoder
-    output: Linear | LaidOut | None
+    output: Linear | ForDecoding | None
     output_bias: Float[Array, " rows"] | None
     dropout: Dropout
     config: TransformerConfig = eqx.field(static=True)
@@ -181,7 +181,7 @@ class Transformer(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        output = self.output if isinstance(self.output, LaidOut) else self.output_weight
+        output = self.output if isinstance(self.output, ForDecoding) else self.output_weight
         return logits_of(hidden, output, self.config.target_vocab, self.output_bias)
 
     def __call__(

@@ -6,9 +6,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.nn import causal_kernel
+from plainformer.nn import causal_kernel, few_queries
 from plainformer.nn.cache import KeysValues
 from plainformer.nn.flash import flash_kernel
+from plainformer.nn.int8 import Grouped
 from plainformer.nn.kernel import fast_attention
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import allowed
@@ -107,6 +108,8 @@ class MultiHeadAttention(eqx.Module):
         self, query: Float[Array, "batch heads query d_k"], seen: KeysValues, mask: Mask | None, trace: Trace
     ) -> Float[Array, "batch heads query d_v"]:
         """Attention by products that XLA compiles: what all machines and dtypes have, and what gives the weights."""
+        if isinstance(self.output, Grouped) and few_queries.suits(query, seen):
+            return few_queries.attention_of_few(query, seen, allowed(mask))
         if self.kv_heads < self.heads:
             seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
         keys = seen.keys.swapaxes(-1, -2)

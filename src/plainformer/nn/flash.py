@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
+from plainformer.machine import default_device
 from plainformer.nn.cache import KeysValues
 from plainformer.nn.precision import upcast
 from plainformer.shapes import Allowed, Array, Bool, Causal, Float, Int, Mask
@@ -35,9 +36,7 @@ def accelerator() -> Literal["cuda", "tpu"] | None:
     It is asked while a program is traced. `jax.lax.platform_dependent` would trace all kernels on every machine,
     and JAX's entry to cuDNN cannot be traced without it.
     """
-    settings: Any = jax.config  # whose attributes no type knows
-    device = settings.jax_default_device or jax.local_devices()[0]
-    device = jax.local_devices(backend=device)[0] if isinstance(device, str) else device
+    device: Any = default_device()
     if device.platform == "tpu":
         return "tpu"
     is_cuda = device.platform == "gpu" and "cuda" in device.client.platform_version

@@ -11,13 +11,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.nn import foreign, int8
 from plainformer.nn.linear import Linear
 from plainformer.shapes import Array, Float, Int
 
 Precision = Literal["float32", "bfloat16", "int8"]
 
 FEW = 32  # rows: up to here the weights are the left factor, which no library rearranges
-LEVELS = 127  # of int8, to either side of zero
 
 Model = TypeVar("Model", bound=eqx.Module)
 
@@ -26,8 +26,8 @@ class LaidOut(eqx.Module):
     """y = x W + b over the last axis, float32, for weights that only decode.
 
     float32: as they are. bfloat16: the weights and, at each product, the inputs are rounded to it. int8: each output's
-    weights are rounded to 255 levels of their largest (absmax, per channel); inputs are two digits of int8, sixteen
-    bits together, so that the weights alone lose precision. Sums are float32, or exact integers.
+    weights are rounded to 255 levels of their largest (absmax, per channel), inputs to sixteen bits, so that the
+    weights alone lose precision (`nn/int8.py`). Sums are float32, of int8 exact in whole or in parts.
     """
 
     weight: Float[Array, "d_out d_in"] | Int[Array, "d_out d_in"]
@@ -39,14 +39,14 @@ class LaidOut(eqx.Module):
     ) -> None:
         self.weight, self.scale, self.bias = weight, None, bias
         if precision == "int8":
-            self.weight, self.scale = to_int8(self.weight)
+            self.weight, self.scale = int8.to_int8(weight)
         elif precision == "bfloat16":
             self.weight = self.weight.astype(jnp.bfloat16)
 
     def __call__(self, x: Float[Array, "*axes d_in"]) -> Float[Array, "*axes d_out"]:
         tokens = x.reshape(-1, x.shape[-1])
         if self.scale is not None:
-            y = self._by_digits(tokens, self.scale)
+            y = int8.by_digits(tokens, self.weight, self.scale)
         elif self.weight.dtype == jnp.bfloat16:
             # Two rows at least: XLA's own product of one row is ten times slower than its library's of two.
             rows = jnp.broadcast_to(tokens, (2, tokens.shape[1])) if len(tokens) == 1 else tokens
@@ -59,23 +59,8 @@ class LaidOut(eqx.Module):
             y = y + self.bias[None, :]
         return y.reshape(*x.shape[:-1], y.shape[-1])
 
-    def _by_digits(
-        self, tokens: Float[Array, "rows d_in"], weight_scale: Float[Array, " d_out"]
-    ) -> Float[Array, "rows d_out"]:
-        """x = s (first + second / 254), and the products of both digits at once, as so many rows more."""
-        first, scale = to_int8(tokens)
-        rest = tokens / scale[:, None] - first.astype(jnp.float32)  # half a level at most
-        second = jnp.round(rest * (2 * LEVELS)).astype(jnp.int8)
-        both = _product(jnp.concatenate([first, second]), self.weight).astype(jnp.float32)
-        high, low = jnp.split(both, 2)
-        return (high + low / (2 * LEVELS)) * scale[:, None] * weight_scale[None, :]
 
-
-def to_int8(rows: Float[Array, "rows width"]) -> tuple[Int[Array, "rows width"], Float[Array, " rows"]]:
-    """Each row as int8 times a scale of its own."""
-    peak = jnp.abs(rows).max(axis=1)
-    scale = jnp.where(peak == 0.0, 1.0, peak / LEVELS)
-    return jnp.round(rows / scale[:, None]).astype(jnp.int8), scale
+ForDecoding = LaidOut | int8.Grouped
 
 
 def lay_out(model: Model, precision: Precision, tied: Float[Array, "vocab d_model"] | None) -> Model:
@@ -84,23 +69,29 @@ def lay_out(model: Model, precision: Precision, tied: Float[Array, "vocab d_mode
     Args:
         tied: the table that is the model's output projection, where it has none of its own (`output` None).
     """
-    laid = _with_linears_laid_out(model, precision)
+    machine_code = precision == "int8" and foreign.serve()
+    laid = _with_linears_laid_out(model, precision, machine_code)
     if tied is None:
         return laid
-    output = LaidOut(tied, None, precision)
+    output = eqx.filter_jit(_laid_out)(tied, None, precision, machine_code)
     return eqx.tree_at(lambda model: model.output, laid, output, is_leaf=lambda part: part is None)
 
 
 @eqx.filter_jit
-def _with_linears_laid_out(model: Model, precision: Precision) -> Model:
+def _with_linears_laid_out(model: Model, precision: Precision, machine_code: bool) -> Model:
     return jax.tree.map(
-        lambda part: LaidOut(part.weight.T, part.bias, precision) if isinstance(part, Linear) else part,
+        lambda part: _laid_out(part.weight.T, part.bias, precision, machine_code) if isinstance(part, Linear) else part,
         model,
         is_leaf=lambda part: isinstance(part, Linear),
     )
 
 
-def _product(a: Array, b: Array) -> Array:
-    """a bᵀ, summed in float32, or in int32 where the factors are integers."""
-    sums = jnp.int32 if a.dtype == jnp.int8 else jnp.float32
-    return jax.lax.dot_general(a, b, (((1,), (1,)), ((), ())), preferred_element_type=sums)
+def _laid_out(
+    weight: Float[Array, "d_out d_in"], bias: Float[Array, " d_out"] | None, precision: Precision, machine_code: bool
+) -> ForDecoding:
+    return int8.Grouped(*int8.to_int8(weight), bias) if machine_code else LaidOut(weight, bias, precision)
+
+
+def _product(a: Float[Array, "rows d_in"], b: Float[Array, "outputs d_in"]) -> Float[Array, "rows outputs"]:
+    """a bᵀ, summed in float32."""
+    return jax.lax.dot_general(a, b, (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32)

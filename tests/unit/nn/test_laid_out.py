@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.nn.laid_out import FEW, LEVELS, LaidOut, to_int8
+from plainformer.nn.int8 import LEVELS
+from plainformer.nn.laid_out import FEW, LaidOut
 from plainformer.nn.linear import Linear
 
 D_IN, D_OUT = 48, 37
@@ -54,9 +55,3 @@ def test_leading_axes_stay() -> None:
     laid = LaidOut(linear().weight.T, None, "float32")
     x = jnp.asarray(inputs(6))
     np.testing.assert_array_equal(laid(x.reshape(2, 3, D_IN)), laid(x).reshape(2, 3, D_OUT))
-
-
-def test_rows_of_zeros_and_of_one_size_are_exact_in_int8() -> None:
-    levels, scale = to_int8(jnp.array([[0.0, 0.0], [254.0, -2.0]]))
-    np.testing.assert_array_equal(levels, [[0, 0], [127, -1]])
-    np.testing.assert_array_equal(scale, [1.0, 2.0])

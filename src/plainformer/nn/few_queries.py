@@ -1,0 +1,25 @@
+"""The fast twin of `attention.attention` for the few queries of a step of decoding, on a processor, in machine code.
+
+It computes products, softmax and means of one head at a time, while they are in a core's own memory, and reads of a
+cache only what a mask shows (`nn/attention_code.py`).
+"""
+
+import jax.numpy as jnp
+
+from plainformer.nn import foreign
+from plainformer.nn.cache import KeysValues
+from plainformer.shapes import Allowed, Array, Float
+
+FEW = 32
+Query = Float[Array, "batch heads query d_k"]
+
+
+def suits(query: Query, seen: KeysValues) -> bool:
+    """Whether they are few, and float32."""
+    return query.shape[2] <= FEW and all(array.dtype == jnp.float32 for array in (query, *seen))
+
+
+def attention_of_few(query: Query, seen: KeysValues, mask: Allowed | None) -> Float[Array, "batch heads query d_v"]:
+    """softmax(Q Kᵀ / √d_k) V where `foreign.serve()`; `seen` may have fewer heads."""
+    shown = jnp.ones((1, 1, 1, seen.values.shape[2]), bool) if mask is None else mask
+    return foreign.call("attention", (*query.shape[:3], seen.values.shape[3]), query, *seen, shown)

@@ -1,0 +1,267 @@
+"""What machine code needs beneath Python: addresses, atomic words, calls from XLA, and XLA's threads.
+
+Numba makes machine code of plain Python functions on the machine that it runs on; `int8_code` and `attention_code` are
+such, for decoding on a processor (the extra `cpu`). Nothing here knows of arrays: everything is an address or a number.
+What XLA hands to a foreign function, and how that asks for threads, is laid down in the C header that JAX carries,
+`xla/ffi/api/c_api.h`: structures whose fields all take eight bytes, so that they are read as words.
+"""
+
+import ctypes
+import hashlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, no_type_check
+
+import numpy as np
+
+from plainformer.extras import require
+from plainformer.machine import cache_folder
+
+numba: Any = require("numba", extra="cpu")
+cgutils: Any = require("numba.core.cgutils", extra="cpu")
+intrinsic: Any = require("numba.extending", extra="cpu").intrinsic
+ir: Any = require("llvmlite.ir", extra="cpu")
+llvm: Any = require("llvmlite.binding", extra="cpu")
+
+# What was compiled is kept for the next process, under a name that any change of its source changes.
+SOURCES = sorted(Path(__file__).parent.glob("*_code.py"))
+DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()[:16]
+numba.config.CACHE_DIR = str(cache_folder() / "machine_code" / DIGEST)
+
+I64 = ir.IntType(64)
+
+# Where things are, in words. In a call: its extension, XLA's functions, the context, the arguments and the results.
+EXTENSION, FUNCTIONS, CONTEXT, ARGUMENTS, RESULTS = 1, 2, 3, 9, 14
+METADATA, VERSION = 3, 3  # of the extension; of what it points to
+DATA, SHAPE = 3, 5  # of an array
+SCHEDULE, THREADS = 17, 18  # of XLA's functions
+HEADER = 3 << 32  # version 0.3 of the header, as two numbers of 32 bits
+
+# --- instructions that Python has no words for ------------------------------------------------------------------------
+
+
+def instruction(result: Any, emit: Callable[..., Any]) -> Any:
+    """A function, for Numba's code to call, of one tuple of numbers, with the instructions that `emit` writes."""
+
+    @intrinsic
+    def typed(_: Any, numbers: Any) -> Any:
+        def lower(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            found = emit(builder, *cgutils.unpack_tuple(builder, values[0]))
+            return context.get_dummy_value() if result is numba.void else found
+
+        return result(numbers), lower
+
+    return typed
+
+
+def at(builder: Any, address: Any, kind: Any) -> Any:
+    """An address as a pointer to what LLVM is to find there."""
+    return builder.inttoptr(address, kind.as_pointer())
+
+
+def _emit_call(builder: Any, function: Any, argument: Any) -> Any:
+    return builder.call(at(builder, function, ir.FunctionType(I64, [I64])), [argument])
+
+
+def _emit_add(builder: Any, address: Any, number: Any) -> Any:
+    return builder.atomic_rmw("add", at(builder, address, I64), number, "seq_cst")
+
+
+def _emit_swap(builder: Any, address: Any, old: Any, new: Any) -> Any:
+    pair = builder.cmpxchg(at(builder, address, I64), old, new, "seq_cst", "seq_cst")
+    return builder.zext(builder.extract_value(pair, 1), I64)
+
+
+def symbol(name: str) -> Any:
+    """A function of an empty tuple: where a symbol lies, which is looked up whenever the code is loaded."""
+
+    def emit(builder: Any) -> Any:
+        found = builder.module.globals.get(name) or ir.GlobalVariable(builder.module, ir.IntType(8), name)
+        return builder.ptrtoint(found, I64)
+
+    return instruction(numba.int64, emit)
+
+
+def define(name: str, address: int) -> None:
+    """Let a symbol lie at this address of this process."""
+    llvm.add_symbol(name, address)
+
+
+pointer = instruction(numba.types.voidptr, lambda builder, address: at(builder, address, ir.IntType(8)))
+_call = instruction(numba.int64, _emit_call)  # (function, argument)
+_add = instruction(numba.int64, _emit_add)  # atomically; gives what was there before
+_swap = instruction(numba.int64, _emit_swap)  # 1 if `old` was there, and `new` is now
+
+
+@numba.njit(cache=True)
+@no_type_check
+def words(address: int, count: int) -> Any:
+    """Memory as integers of 64 bits."""
+    return numba.carray(pointer((address,)), (count,), np.int64)
+
+
+def vector(builder: Any, address: Any, kind: Any, count: int) -> tuple[Any, Any]:
+    """A pointer to `count` numbers side by side, and what is there; they need not lie at any particular address."""
+    place = at(builder, address, ir.VectorType(kind, count))
+    loaded = builder.load(place)
+    loaded.align = 1
+    return place, loaded
+
+
+def constant(kind: Any, *numbers: Any) -> Any:
+    return ir.Constant(ir.VectorType(kind, len(numbers)), [ir.Constant(kind, number) for number in numbers])
+
+
+def sums_of_products(
+    builder: Any,
+    count: Any,
+    step: int,
+    zeros: list[list[Any]],
+    left: Callable[[Any, int], Any],
+    right: Callable[[Any, int], Any],
+    add: Callable[[Any, Any, Any], Any],
+) -> list[list[Any]]:
+    """A loop over places 0, `step` … below `count`, with all its sums in registers: one for each of `zeros`.
+
+    `add(sum, left(place, row), right(place, column))` is a sum's next value.
+    """
+    before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    place = builder.phi(I64)
+    sums = [[builder.phi(zero.type) for zero in row] for row in zeros]
+    columns = [right(place, column) for column in range(len(zeros[0]))]
+    totals = []
+    for row, so_far in enumerate(sums):
+        one = left(place, row)
+        totals.append([add(total, one, column) for total, column in zip(so_far, columns, strict=True)])
+    following = builder.add(place, I64(step))
+    place.add_incoming(I64(0), before)
+    place.add_incoming(following, loop)
+    for starts, phis, ends in zip(zeros, sums, totals, strict=True):
+        for start, phi, end in zip(starts, phis, ends, strict=True):
+            phi.add_incoming(start, before)
+            phi.add_incoming(end, loop)
+    builder.cbranch(builder.icmp_signed("<", following, count), loop, after)
+    builder.position_at_end(after)
+    return totals
+
+
+# --- calls ------------------------------------------------------------------------------------------------------------
+
+
+@numba.njit(cache=True)
+@no_type_check
+def asks_for_version(frame: int) -> bool:
+    """Whether XLA only asks which version of the header a function is for; it is answered."""
+    extension = words(frame, 2)[EXTENSION]
+    if extension == 0:
+        return False
+    words(words(extension, 4)[METADATA], 4)[VERSION] = HEADER
+    return True
+
+
+@numba.njit(cache=True)
+@no_type_check
+def argument(frame: int, index: int) -> tuple[int, Any]:
+    """The address of an argument, and its shape as words."""
+    array = words(words(words(frame, 15)[ARGUMENTS], index + 1)[index], 6)
+    return array[DATA], words(array[SHAPE], array[4])
+
+
+@numba.njit(cache=True)
+@no_type_check
+def result(frame: int) -> tuple[int, Any]:
+    """The address of the only result, and its shape as words."""
+    array = words(words(words(frame, 15)[RESULTS], 1)[0], 6)
+    return array[DATA], words(array[SHAPE], array[4])
+
+
+# --- threads ----------------------------------------------------------------------------------------------------------
+
+# What the threads of one call share. None of it is ever freed: a thread that comes late finds that its call is over,
+# or another one in its place, by the number, and leaves.
+CLAIM, DONE, BUSY, CALLS, PARTS, COUNT, REQUEST, WORK, WORDS = 0, 1, 2, 3, 4, 5, 6, 12, 32
+MANY = 64
+SLOTS = np.zeros((MANY, WORDS), np.int64)
+SLOT = SLOTS.strides[0]
+PATIENCE = 1000  # looks at whether others are done, before they are let run
+define("plainformer_slots", SLOTS.ctypes.data)
+define("plainformer_yield", ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value or 0)
+_slots, _yield = symbol("plainformer_slots"), symbol("plainformer_yield")
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _take_slot() -> int:
+    while True:
+        for index in range(MANY):
+            if _swap((_slots(()) + index * SLOT + 8 * BUSY, 0, 1)):
+                return index
+        _call((_yield(()), 0))
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _ask_for_help(frame: int, slot: int, helper: int, ticket: int) -> None:
+    """As many of XLA's own threads as there are, but for this one, and no more than there are parts."""
+    call, shared = words(frame, 15), words(slot, WORDS)
+    table, request = words(call[FUNCTIONS], 19), slot + 8 * REQUEST
+    shared[REQUEST], shared[REQUEST + 1], shared[REQUEST + 2] = 32, 0, call[CONTEXT]
+    shared[REQUEST + 3], shared[COUNT] = slot + 8 * COUNT, 1
+    _call((table[THREADS], request))
+    shared[REQUEST], shared[REQUEST + 3], shared[REQUEST + 4] = 40, helper, ticket
+    for _ in range(min(shared[COUNT], shared[PARTS]) - 1):
+        _call((table[SCHEDULE], request))
+
+
+@no_type_check
+def in_parts(name: str, part: Any) -> Any:
+    """The function (frame, parts, alone, work) that calls `part(work, index)` for every index.
+
+    `work` is a tuple of twenty numbers at most, which `part` finds again as words. Unless `alone`, threads of XLA that
+    have nothing else to do take parts too. What a thread has begun is waited for, what nobody has begun is not.
+    """
+
+    @numba.njit
+    def take_part(slot: int, call: int) -> None:
+        shared = words(slot, WORDS)
+        while True:
+            claim = _add((slot, 0))
+            index = claim & 0xFFFFFFFF
+            if claim >> 32 != call or index >= shared[PARTS]:
+                return
+            if _swap((slot, claim, claim + 1)):
+                part(slot + 8 * WORK, index)
+                _add((slot + 8 * DONE, 1))
+
+    @numba.cfunc(numba.int64(numba.int64))
+    def help_with(ticket: int) -> int:
+        take_part(_slots(()) + (ticket & 0xFF) * SLOT, ticket >> 8)
+        return 0
+
+    define(f"plainformer_help_{name}", help_with.address)
+    helper = symbol(f"plainformer_help_{name}")
+
+    @numba.njit
+    def run(frame: int, parts: int, alone: bool, work: tuple[int, ...]) -> None:
+        index = _take_slot()
+        slot = _slots(()) + index * SLOT
+        shared = words(slot, WORDS)
+        call = (shared[CALLS] + 1) & 0x3FFFFFFF
+        shared[CALLS], shared[PARTS], shared[DONE] = call, parts, 0
+        for place, number in enumerate(work):
+            shared[WORK + place] = number
+        _add((slot, (call << 32) - _add((slot, 0))))  # from here on it may be helped with
+        if not alone:
+            _ask_for_help(frame, slot, helper(()), call << 8 | index)
+        take_part(slot, call)
+        looks = 0
+        while _add((slot + 8 * DONE, 0)) < parts:
+            looks += 1
+            if looks > PATIENCE:
+                _call((_yield(()), 0))
+        _add((slot + 8 * BUSY, -1))
+
+    run.helper = help_with  # which must not be collected while its address is in use
+    return run

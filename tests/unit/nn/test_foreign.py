@@ -1,0 +1,158 @@
+"""Machine code for decoding, against the definitions of what it computes. It comes with the extra `cpu`."""
+
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plainformer.models import LanguageModel, LanguageModelConfig
+from plainformer.nn import foreign
+from plainformer.nn.attention import attention
+from plainformer.nn.cache import KeysValues
+from plainformer.nn.few_queries import attention_of_few
+from plainformer.nn.int8 import INPUT_LEVELS, Grouped, by_digits, to_whole_numbers
+
+
+@pytest.fixture(autouse=True)
+def _served() -> None:
+    assert foreign.serve(), "the tests' extra installs Numba, so that its code is always tested"
+
+
+def drawn(seed: int, *shape: int) -> np.ndarray:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def int8(seed: int, d_out: int, d_in: int) -> jax.Array:
+    return jnp.asarray(np.random.default_rng(seed).integers(-127, 128, (d_out, d_in)), jnp.int8)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 33])
+@pytest.mark.parametrize(("d_in", "d_out"), [(2, 1), (47, 65), (512, 64), (514, 130), (1100, 200)])
+def test_products_are_those_of_the_digits(rows: int, d_in: int, d_out: int) -> None:
+    """Against the rounded factors in float64: what is left is float32's rounding of some sums. And with a bias."""
+    x, weight, scale, bias = jnp.asarray(drawn(0, rows, d_in)), int8(1, d_out, d_in), drawn(2, d_out), drawn(3, d_out)
+    found = jax.jit(lambda x: Grouped(weight, jnp.asarray(scale), jnp.asarray(bias))(x))(x)
+    whole, x_scale = (np.asarray(part, np.float64) for part in to_whole_numbers(x, INPUT_LEVELS))
+    exact = whole @ np.asarray(weight, np.float64).T * x_scale[:, None] * scale
+    near = {"rtol": 1e-5, "atol": 1e-5 * np.abs(exact).max()}
+    np.testing.assert_allclose(found, exact + bias, **near)
+    np.testing.assert_allclose(by_digits(x, weight, jnp.asarray(scale)), exact, **near)
+
+
+def test_the_largest_factors_do_not_overflow() -> None:
+    x, weight = jnp.ones((1, 1536)), jnp.full((64, 1536), 127, jnp.int8)
+    np.testing.assert_allclose(Grouped(weight, jnp.ones(64), None)(x), 127.0 * 1536, rtol=1e-6)
+
+
+def test_what_is_not_a_number_stays_so() -> None:
+    x = jnp.ones((3, 8)).at[1, 4].set(jnp.nan)
+    found = np.asarray(Grouped(int8(0, 5, 8), jnp.ones(5), None)(x))
+    assert np.isnan(found[1]).all()
+    assert np.isfinite(found[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("queries", [1, 4, 5, 16])
+@pytest.mark.parametrize("places", [1, 15, 64, 100, 192])
+@pytest.mark.parametrize("mask", ["none", "keys", "beams", "heads"])
+def test_attention_of_few_is_attention(queries: int, places: int, mask: str) -> None:
+    batch, heads, d_k, d_v = 3, 4, 6, 33
+    query = jnp.asarray(drawn(0, batch, heads, queries, d_k)) * 3
+    keys, values = drawn(1, batch, heads, places, d_k), drawn(2, batch, heads, places, d_v)
+    shapes = {"keys": (1, 1, 1, places), "beams": (batch, 1, queries, places), "heads": (batch, heads, 1, places)}
+    shown = None
+    if mask != "none":
+        shown = np.random.default_rng(3).random(shapes[mask]) < 0.4
+        shown[0] = np.arange(places) >= places // 2  # first ones hidden, as padding in front is
+        shown[-1] &= mask != "beams"  # whole rows hidden: zeros
+        shown = jnp.asarray(shown)
+    seen = KeysValues(jnp.asarray(keys).swapaxes(-1, -2), jnp.asarray(values))
+    found = jax.jit(attention_of_few)(query, seen, shown)
+    expected, _ = attention(query, jnp.asarray(keys), jnp.asarray(values), shown)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
+
+
+def test_heads_may_share_keys_and_values() -> None:
+    query, keys, values = drawn(0, 2, 6, 3, 8), drawn(1, 2, 2, 20, 8), drawn(2, 2, 2, 20, 8)
+    found = attention_of_few(
+        jnp.asarray(query), KeysValues(jnp.asarray(keys.swapaxes(-1, -2)), jnp.asarray(values)), None
+    )
+    expected, _ = attention(*map(jnp.asarray, (query, keys.repeat(3, axis=1), values.repeat(3, axis=1))))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e4])
+def test_a_softmax_of_any_size_is_one(size: float) -> None:
+    query, keys = jnp.asarray(drawn(0, 1, 1, 2, 4)) * size, jnp.asarray(drawn(1, 1, 1, 50, 4))
+    values = jnp.asarray(drawn(2, 1, 1, 50, 16))
+    found = attention_of_few(query, KeysValues(keys.swapaxes(-1, -2), values), None)
+    np.testing.assert_allclose(found, attention(query, keys, values)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_many_threads_may_call_at_once() -> None:
+    """Each call has parts for all threads, of XLA and its own; those of another call are never taken for them."""
+    grouped, bias = Grouped(int8(0, 640, 1024), jnp.ones(640), None), 1.0
+    product = jax.jit(lambda x: grouped(x) + bias)
+    inputs = [jnp.asarray(drawn(seed, 1 + seed % 5, 1024)) for seed in range(16)]
+    alone = [np.asarray(product(x)) for x in inputs]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(20):
+            for expected, found in zip(alone, pool.map(product, inputs), strict=True):
+                np.testing.assert_array_equal(found, expected)
+
+
+def test_a_model_decodes_the_same_with_and_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = LanguageModelConfig(vocab=70, d_model=48, heads=4, kv_heads=2, layers=2, context=64)
+    model = LanguageModel(config, key=jax.random.key(0))
+    ids = jnp.asarray(np.random.default_rng(0).integers(0, 70, (3, 20)))
+    found = {}
+    for serves in (True, False):
+        monkeypatch.setattr(foreign, "serve", lambda serves=serves: serves)
+        decoder = model.for_decoding("int8")
+        logits, state = eqx.filter_jit(LanguageModel.extend)(decoder, ids, decoder.start(3, 64))
+        more, _ = eqx.filter_jit(LanguageModel.extend)(decoder, ids[:, :1], state)
+        found[serves] = np.concatenate([logits, more], axis=1)
+        assert ("ffi_call" in str(jax.make_jaxpr(decoder.extend)(ids, state))) == serves
+    np.testing.assert_allclose(found[True], found[False], rtol=1e-4, atol=1e-4)
+
+
+def test_code_of_an_earlier_process_serves_the_next(tmp_path: Path) -> None:
+    """What is kept holds no address: they are looked up again. And another start adds nothing to it."""
+    program = (
+        "import jax.numpy as jnp; from plainformer.nn import foreign; from plainformer.nn.int8 import Grouped\n"
+        "assert foreign.serve()\n"
+        "found = Grouped(jnp.ones((2048, 1024), jnp.int8), jnp.ones(2048), None)(jnp.ones((4, 1024)))\n"
+        "assert abs(found - 1024).max() < 0.01"
+    )
+    kept = []
+    for _ in range(2):
+        subprocess.run(
+            [sys.executable, "-c", program], env=os.environ | {"PLAINFORMER_CACHE": str(tmp_path)}, check=True
+        )
+        kept.append(sorted(tmp_path.rglob("*.nb*")))
+    assert kept[0]
+    assert kept[0] == kept[1]
+
+
+def test_where_it_does_not_work_products_of_xla_serve(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(module: str) -> None:
+        raise RuntimeError("no such instruction\nand more")
+
+    monkeypatch.setattr(foreign, "import_module", fail)
+    foreign._work.cache_clear()
+    with pytest.warns(UserWarning, match="does not work here: RuntimeError: no such instruction$"):
+        assert not foreign.serve()
+    monkeypatch.undo()
+    foreign._work.cache_clear()
+    assert foreign.serve()
+
+
+def test_without_the_extra_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign, "find_spec", lambda name: None)
+    assert not foreign.serve()
