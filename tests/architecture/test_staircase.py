@@ -27,7 +27,7 @@ FLOORS = (
     {"__main__"},
 )
 
-# What an extra installs: found by `extras.require` inside a function, never by an import statement at the top.
+# What an extra installs: found by `extras.require`, never by an import statement.
 OPTIONAL = {"altair", "vl_convert", "starlette", "uvicorn", "tensorboardX", "tiktoken", "sentencepiece"} | {
     "huggingface_hub",
     "numba",

@@ -121,8 +121,9 @@ def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState
     rows, length = ids.shape
     state, done = model.start(rows, room), 0
     while done < length:
-        # The last piece is filled up. What is written beyond the length is hidden, and soon written over.
-        piece = LONG if length - done >= LONG else SHORT if done + SHORT <= room else 1
+        # The last piece is filled up: what is written beyond the length is hidden, and soon written over.
+        fits = done + SHORT <= min(room, model.config.context)
+        piece = LONG if length - done >= LONG else SHORT if fits else 1
         tokens = ids[:, done : done + piece]
         filled = np.pad(tokens, ((0, 0), (0, piece - tokens.shape[1])))
         state = _read(model, jnp.asarray(filled), state)

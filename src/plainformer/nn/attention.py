@@ -108,7 +108,7 @@ class MultiHeadAttention(eqx.Module):
         self, query: Float[Array, "batch heads query d_k"], seen: KeysValues, mask: Mask | None, trace: Trace
     ) -> Float[Array, "batch heads query d_v"]:
         """Attention by products that XLA compiles: what all machines and dtypes have, and what gives the weights."""
-        if isinstance(self.output, Grouped) and few_queries.suits(query, seen):
+        if not trace.on and isinstance(self.output, Grouped) and few_queries.suits(query, seen):
             return few_queries.attention_of_few(query, seen, allowed(mask))
         if self.kv_heads < self.heads:
             seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))

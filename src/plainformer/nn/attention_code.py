@@ -23,7 +23,7 @@ from plainformer.nn.machine_code import (
     words,
 )
 
-ALONE = 1 << 16  # scores times their width for which no other thread is woken
+SHARE = 1 << 16  # products of queries with keys for which it pays to wake another thread
 LOWEST = np.float32(-3e38)
 LANES = 16
 I32, F32 = ir.IntType(32), ir.FloatType()
@@ -180,6 +180,7 @@ def _head(work: int, part: int) -> None:
         allowed = numba.carray(pointer((mask + row * numbers[12] + first,)), (count,), np.uint8)
         _softmax(weights[row], allowed, scale)
     _multiply(weights.ctypes.data, row_of_weights, values + 4 * first * d_v, 4 * d_v, out, 4 * d_v, queries, d_v, count)
+    weights[0, 0] = 0  # Numba frees an array after its last use, and does not know that its address was one.
 
 
 _all_heads = in_parts("attention", _head)
@@ -200,8 +201,8 @@ def attention(frame: int) -> int:
     by_query = places if allowed[2] > 1 else 0
     by_head = allowed[2] * places if allowed[1] > 1 else 0
     by_batch = allowed[1] * allowed[2] * places if allowed[0] > 1 else 0
-    alone = batch * heads * queries * places * d_k < ALONE
+    helpers = batch * heads * queries * places * d_k // SHARE
     sizes, steps = (heads, queries, d_k, d_v, places), (by_batch, by_head, by_query)
     work = (query, keys, values, mask, result(frame)[0], *sizes, *steps, heads // wide[1])
-    _all_heads(frame, batch * heads, alone, work)
+    _all_heads(frame, batch * heads, helpers, work)
     return 0

@@ -20,6 +20,7 @@ def suits(query: Query, seen: KeysValues) -> bool:
 
 
 def attention_of_few(query: Query, seen: KeysValues, mask: Allowed | None) -> Float[Array, "batch heads query d_v"]:
-    """softmax(Q Kᵀ / √d_k) V where `foreign.serve()`; `seen` may have fewer heads."""
-    shown = jnp.ones((1, 1, 1, seen.values.shape[2]), bool) if mask is None else mask
+    """softmax(Q Kᵀ / √d_k) V where `foreign.are_available()`; `seen` may have fewer heads."""
+    places = seen.values.shape[2]
+    shown = jnp.ones((1, 1, 1, places), bool) if mask is None else jnp.broadcast_to(mask, (*mask.shape[:3], places))
     return foreign.call("attention", (*query.shape[:3], seen.values.shape[3]), query, *seen, shown)

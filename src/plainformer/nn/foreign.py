@@ -4,17 +4,21 @@ They serve models whose weights are laid out in int8, and are never differentiat
 """
 
 import ctypes
+import hashlib
+import os
+import tempfile
 import warnings
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from plainformer.machine import default_device
+from plainformer.machine import cache_folder, default_device
 from plainformer.shapes import Array
 
 TARGETS = {"int8_code": ("product",), "attention_code": ("attention",)}  # by their modules
@@ -26,7 +30,7 @@ def call(name: str, shape: Sequence[int], *arguments: Array) -> Array:
     return jax.ffi.ffi_call(f"plainformer_{name}", result, vmap_method="sequential")(*arguments)
 
 
-def serve() -> bool:
+def are_available() -> bool:
     """Whether foreign functions can be called: on a processor, with the extra `cpu`, and once tried."""
     return default_device().platform == "cpu" and find_spec("numba") is not None and _work()
 
@@ -34,20 +38,46 @@ def serve() -> bool:
 @cache
 def _work() -> bool:
     try:
+        _register()
+        with jax.ensure_compile_time_eval():
+            one, many = jnp.ones((1, 1, 1, 1)), jnp.ones(2048)
+            mean = call("attention", one.shape, one, one, 3 * one, one == 1)
+            # As large as to be shared with XLA's threads.
+            x, weight = jnp.ones((1, 1024), jnp.int16), jnp.ones((32, 512, 64, 2), jnp.int8)
+            sums = call("product", (1, 2048), x, jnp.ones(1), weight, many, many)
+            if bool((mean == 3).all()) and bool((sums == 1025).all()):
+                return True
+        reason = f"3 is {float(mean.max())}, 1,025 is {float(sums.min())} to {float(sums.max())}"
+    except Exception as error:  # of Numba, LLVM, XLA or JAX, whose versions were never tried together
+        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    warnings.warn(f"decoding does without machine code, which does not work here: {reason}", stacklevel=3)
+    return False
+
+
+def _register() -> None:
+    """Tell XLA of all targets. What is compiled for it is kept for the next process."""
+    settings: Any = import_module("numba").config
+    given, settings.CACHE_DIR = settings.CACHE_DIR, str(_folder())
+    try:
         for module, names in TARGETS.items():
             code: Any = import_module(f"plainformer.nn.{module}")
             for name in names:
                 capsule = _capsule(getattr(code, name).address)
                 jax.ffi.register_ffi_target(f"plainformer_{name}", capsule, platform="cpu")
-        one = jnp.ones((1, 1, 1, 1))
-        found = jax.jit(lambda: call("attention", one.shape, one, one, 3 * one, one == 1))()
-        if bool((found == 3).all()):
-            return True
-        reason = f"the mean of 3 is {float(found[0, 0, 0, 0])}"
-    except Exception as error:  # of Numba, LLVM, XLA or JAX, whose versions were never tried together
-        reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-    warnings.warn(f"decoding does without machine code, which does not work here: {reason}", stacklevel=3)
-    return False
+    finally:
+        settings.CACHE_DIR = given
+
+
+def _folder() -> Path:
+    """Where machine code of these sources is kept: any change of them is another folder, and code made anew."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
+    folder = cache_folder() / "machine_code" / digest
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return Path(tempfile.mkdtemp(prefix="plainformer-"))
+    return folder if os.access(folder, os.W_OK) else Path(tempfile.mkdtemp(prefix="plainformer-"))
 
 
 def _capsule(address: int) -> object:

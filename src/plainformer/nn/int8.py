@@ -61,12 +61,13 @@ class Grouped(eqx.Module):
         missing = -self.d_out % GROUP
         filled = jnp.pad(weight, ((0, missing), (0, d_in % 2)))
         self.weight = filled.reshape(-1, GROUP, filled.shape[1] // 2, 2).transpose(0, 2, 1, 3)
-        self.scale = jnp.pad(scale, (0, missing))
-        self.bias = jnp.zeros(len(filled)) if bias is None else jnp.pad(bias, (0, missing))
+        self.scale = jnp.pad(scale.astype(jnp.float32), (0, missing))
+        given = jnp.zeros(self.d_out, jnp.float32) if bias is None else bias.astype(jnp.float32)
+        self.bias = jnp.pad(given, (0, missing))
 
     def __call__(self, x: Float[Array, "*axes d_in"]) -> Float[Array, "*axes d_out"]:
-        """`by_digits` and the bias, where `foreign.serve()`. Sums are exact for 512 inputs, float32 beyond."""
-        tokens = x.reshape(-1, x.shape[-1])
+        """`by_digits` and the bias, where `foreign.are_available()`. Sums are exact for 512 inputs, float32 beyond."""
+        tokens = x.reshape(-1, x.shape[-1]).astype(jnp.float32)
         filled = jnp.pad(tokens, ((0, 0), (0, x.shape[-1] % 2)))
         whole, x_scale = to_whole_numbers(filled, INPUT_LEVELS)
         arguments = whole.astype(jnp.int16), x_scale, self.weight, self.scale, self.bias

@@ -12,6 +12,7 @@ from plainformer.nn.machine_code import (
     asks_for_version,
     at,
     constant,
+    define,
     in_parts,
     instruction,
     ir,
@@ -19,6 +20,7 @@ from plainformer.nn.machine_code import (
     pointer,
     result,
     sums_of_products,
+    symbol,
     vector,
     words,
 )
@@ -26,7 +28,12 @@ from plainformer.nn.machine_code import (
 LANES = 16  # sums of 32 bits in the widest vectors of today; where they are narrower, LLVM takes two or four
 WIDE = GROUP // LANES  # vectors of outputs at a time
 EXACT = 512  # inputs whose products with a weight sum up in 32 bits
-ALONE = 1 << 20  # products with a weight for which no other thread is woken
+SHARE = 1 << 20  # products with a weight for which it pays to wake another thread
+
+# Nothing to be added, and factors that change nothing, for every group.
+NEUTRAL = np.repeat(np.array([0, 1], np.float32), GROUP)
+define("plainformer_neutral", NEUTRAL.ctypes.data)
+_neutral = symbol("plainformer_neutral")
 
 I16, I32, F32 = ir.IntType(16), ir.IntType(32), ir.FloatType()
 
@@ -93,9 +100,7 @@ def _group(work: int, group: int) -> None:
     weight, scale, bias = weight + group * GROUP * d_in, scale + group * GROUP * 4, bias + group * GROUP * 4
     first, wanted = group * GROUP, min(GROUP, d_out - group * GROUP)
     x_row, out_row, out = 2 * d_in, 4 * d_out, y + first * 4
-    neutral = np.zeros(2 * GROUP, np.float32)  # nothing to be added, and factors that change nothing
-    neutral[GROUP:] = 1
-    nothing = np.int64(neutral.ctypes.data)
+    nothing = _neutral(())
     ones = nothing + 4 * GROUP
     narrow = np.empty((rows if wanted < GROUP else 0, GROUP), np.float32)
     if wanted < GROUP:
@@ -145,6 +150,6 @@ def product(frame: int) -> int:
     bias, _ = argument(frame, 4)
     y, result_shape = result(frame)
     rows, d_in, groups, d_out = shape[0], shape[1], grouped[0], result_shape[1]
-    alone = rows * d_in * d_out < ALONE
-    _all_groups(frame, groups, alone, (x, x_scale, weight, scale, bias, y, rows, d_in, d_out))
+    helpers = rows * d_in * d_out // SHARE
+    _all_groups(frame, groups, helpers, (x, x_scale, weight, scale, bias, y, rows, d_in, d_out))
     return 0

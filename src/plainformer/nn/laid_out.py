@@ -69,7 +69,7 @@ def lay_out(model: Model, precision: Precision, tied: Float[Array, "vocab d_mode
     Args:
         tied: the table that is the model's output projection, where it has none of its own (`output` None).
     """
-    machine_code = precision == "int8" and foreign.serve()
+    machine_code = precision == "int8" and foreign.are_available()
     laid = _with_linears_laid_out(model, precision, machine_code)
     if tied is None:
         return laid

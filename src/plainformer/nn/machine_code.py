@@ -7,15 +7,12 @@ What XLA hands to a foreign function, and how that asks for threads, is laid dow
 """
 
 import ctypes
-import hashlib
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, no_type_check
 
 import numpy as np
 
 from plainformer.extras import require
-from plainformer.machine import cache_folder
 
 numba: Any = require("numba", extra="cpu")
 cgutils: Any = require("numba.core.cgutils", extra="cpu")
@@ -23,16 +20,12 @@ intrinsic: Any = require("numba.extending", extra="cpu").intrinsic
 ir: Any = require("llvmlite.ir", extra="cpu")
 llvm: Any = require("llvmlite.binding", extra="cpu")
 
-# What was compiled is kept for the next process, under a name that any change of its source changes.
-SOURCES = sorted(Path(__file__).parent.glob("*_code.py"))
-DIGEST = hashlib.sha256(b"".join(path.read_bytes() for path in SOURCES)).hexdigest()[:16]
-numba.config.CACHE_DIR = str(cache_folder() / "machine_code" / DIGEST)
-
 I64 = ir.IntType(64)
 
 # Where things are, in words. In a call: its extension, XLA's functions, the context, the arguments and the results.
 EXTENSION, FUNCTIONS, CONTEXT, ARGUMENTS, RESULTS = 1, 2, 3, 9, 14
-METADATA, VERSION = 3, 3  # of the extension; of what it points to
+KIND, METADATA, VERSION = 1, 3, 3  # of the extension, the last of what it points to
+A_QUESTION = 1  # the kind of an extension that asks
 DATA, SHAPE = 3, 5  # of an array
 SCHEDULE, THREADS = 17, 18  # of XLA's functions
 HEADER = 3 << 32  # version 0.3 of the header, as two numbers of 32 bits
@@ -155,7 +148,7 @@ def sums_of_products(
 def asks_for_version(frame: int) -> bool:
     """Whether XLA only asks which version of the header a function is for; it is answered."""
     extension = words(frame, 2)[EXTENSION]
-    if extension == 0:
+    if extension == 0 or words(extension, 2)[KIND] & 0xFFFFFFFF != A_QUESTION:
         return False
     words(words(extension, 4)[METADATA], 4)[VERSION] = HEADER
     return True
@@ -182,6 +175,7 @@ def result(frame: int) -> tuple[int, Any]:
 # What the threads of one call share. None of it is ever freed: a thread that comes late finds that its call is over,
 # or another one in its place, by the number, and leaves.
 CLAIM, DONE, BUSY, CALLS, PARTS, COUNT, REQUEST, WORK, WORDS = 0, 1, 2, 3, 4, 5, 6, 12, 32
+CLOSED = 0xFFFFFFFF  # in the place of the next part, of which a claim has the number in its lower half
 MANY = 64
 SLOTS = np.zeros((MANY, WORDS), np.int64)
 SLOT = SLOTS.strides[0]
@@ -203,24 +197,24 @@ def _take_slot() -> int:
 
 @numba.njit(cache=True)
 @no_type_check
-def _ask_for_help(frame: int, slot: int, helper: int, ticket: int) -> None:
-    """As many of XLA's own threads as there are, but for this one, and no more than there are parts."""
+def _ask_for_help(frame: int, slot: int, helper: int, ticket: int, helpers: int) -> None:
+    """Threads of XLA: as many as wanted, if it has so many beside this one."""
     call, shared = words(frame, 15), words(slot, WORDS)
     table, request = words(call[FUNCTIONS], 19), slot + 8 * REQUEST
     shared[REQUEST], shared[REQUEST + 1], shared[REQUEST + 2] = 32, 0, call[CONTEXT]
     shared[REQUEST + 3], shared[COUNT] = slot + 8 * COUNT, 1
     _call((table[THREADS], request))
     shared[REQUEST], shared[REQUEST + 3], shared[REQUEST + 4] = 40, helper, ticket
-    for _ in range(min(shared[COUNT], shared[PARTS]) - 1):
+    for _ in range(min(shared[COUNT] - 1, helpers)):
         _call((table[SCHEDULE], request))
 
 
 @no_type_check
 def in_parts(name: str, part: Any) -> Any:
-    """The function (frame, parts, alone, work) that calls `part(work, index)` for every index.
+    """The function (frame, parts, helpers, work) that calls `part(work, index)` for every index.
 
-    `work` is a tuple of twenty numbers at most, which `part` finds again as words. Unless `alone`, threads of XLA that
-    have nothing else to do take parts too. What a thread has begun is waited for, what nobody has begun is not.
+    `work` is a tuple of twenty numbers at most, which `part` finds again as words. As many threads of XLA as there are
+    `helpers` take parts too, if they have nothing else to do: what one has begun is waited for, and nothing else.
     """
 
     @numba.njit
@@ -228,7 +222,7 @@ def in_parts(name: str, part: Any) -> Any:
         shared = words(slot, WORDS)
         while True:
             claim = _add((slot, 0))
-            index = claim & 0xFFFFFFFF
+            index = claim & CLOSED
             if claim >> 32 != call or index >= shared[PARTS]:
                 return
             if _swap((slot, claim, claim + 1)):
@@ -244,17 +238,19 @@ def in_parts(name: str, part: Any) -> Any:
     helper = symbol(f"plainformer_help_{name}")
 
     @numba.njit
-    def run(frame: int, parts: int, alone: bool, work: tuple[int, ...]) -> None:
+    def run(frame: int, parts: int, helpers: int, work: tuple[int, ...]) -> None:
         index = _take_slot()
         slot = _slots(()) + index * SLOT
         shared = words(slot, WORDS)
         call = (shared[CALLS] + 1) & 0x3FFFFFFF
+        # Closed first, under the new number: who comes late for the call before must not see its parts grow.
+        _add((slot, (call << 32) + CLOSED - _add((slot, 0))))
         shared[CALLS], shared[PARTS], shared[DONE] = call, parts, 0
         for place, number in enumerate(work):
             shared[WORK + place] = number
-        _add((slot, (call << 32) - _add((slot, 0))))  # from here on it may be helped with
-        if not alone:
-            _ask_for_help(frame, slot, helper(()), call << 8 | index)
+        _add((slot, -CLOSED))  # from here on it may be helped with
+        if helpers > 0:
+            _ask_for_help(frame, slot, helper(()), call << 8 | index, min(helpers, parts - 1))
         take_part(slot, call)
         looks = 0
         while _add((slot + 8 * DONE, 0)) < parts:

@@ -3,11 +3,13 @@
 from itertools import product
 from types import SimpleNamespace
 
+import jax
 import numpy as np
 import pytest
 
 from plainformer.decode import GenerationSettings, best_continuations, reference
 from plainformer.errors import InputError
+from plainformer.models import LanguageModel, LanguageModelConfig
 
 VOCAB, EOS, LONGEST = 4, 2, 3
 TABLE = np.random.default_rng(8).normal(size=(VOCAB, VOCAB)) * 1.5
@@ -45,6 +47,24 @@ def test_the_search_is_the_definition_s(toys: SimpleNamespace, beam: int, eos: i
     expected = reference.beam_search(lambda ids: TABLE[[0, *ids][-1]].copy(), 7, settings, **special)
     assert [(one.ids, one.finished) for one in found] == [(one.ids, one.finished) for one in expected]
     np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
+
+
+@pytest.mark.parametrize("length", [17, 18, 19])
+def test_a_prompt_may_end_where_a_piece_would_not_fit_the_context(length: int) -> None:
+    """Positions beyond the context have no embedding: none is asked for, though prompts are read sixteen at a time."""
+    config = LanguageModelConfig(vocab=11, d_model=16, heads=2, layers=1, context=20, position="learned")
+    model = LanguageModel(config, key=jax.random.key(0))
+    prompt = np.random.default_rng(0).integers(0, 11, length).tolist()
+    (found,) = best_continuations(model, prompt, GenerationSettings(beam_size=2), max_tokens=2)
+    expected = reference.beam_search(
+        lambda ids: reference.text_logits(model)([*prompt, *ids]),
+        2,
+        GenerationSettings(beam_size=2),
+        bos=-1,
+        eos=-1,
+        pad=-1,
+    )
+    assert found.ids == expected[0].ids
 
 
 def test_what_does_not_fit_the_context_is_refused(toys: SimpleNamespace) -> None:

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 
 import equinox as eqx
@@ -12,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from plainformer.machine import cores
 from plainformer.models import LanguageModel, LanguageModelConfig
 from plainformer.nn import foreign
 from plainformer.nn.attention import attention
@@ -22,7 +24,7 @@ from plainformer.nn.int8 import INPUT_LEVELS, Grouped, by_digits, to_whole_numbe
 
 @pytest.fixture(autouse=True)
 def _served() -> None:
-    assert foreign.serve(), "the tests' extra installs Numba, so that its code is always tested"
+    assert foreign.are_available(), "the tests' extra installs Numba, so that its code is always tested"
 
 
 def drawn(seed: int, *shape: int) -> np.ndarray:
@@ -95,15 +97,49 @@ def test_a_softmax_of_any_size_is_one(size: float) -> None:
     np.testing.assert_allclose(found, attention(query, keys, values)[0], rtol=1e-4, atol=1e-5)
 
 
+def test_threads_of_xla_are_asked_for_help() -> None:
+    """What the calls share says how many threads there were; in `are_available` one call was large enough to ask."""
+    code = import_module("plainformer.nn.machine_code")
+    assert code.SLOTS[:, code.COUNT].max() >= min(2, cores())
+    assert not code.SLOTS[:, code.BUSY].any()
+
+
+def test_a_row_of_zeros_has_a_scale() -> None:
+    levels, scale = to_whole_numbers(jnp.array([[0.0, 0.0], [254.0, -2.0]]), 127)
+    np.testing.assert_array_equal(levels, [[0, 0], [127, -1]])
+    np.testing.assert_array_equal(scale, [1.0, 2.0])
+
+
+def test_a_mask_may_be_one_for_all_keys() -> None:
+    query, keys, values = (jnp.asarray(drawn(seed, 2, 1, 3, 3)) for seed in range(3))
+    shown = jnp.array([True, False])[:, None, None, None]
+    found = attention_of_few(query, KeysValues(keys, values), shown)
+    np.testing.assert_allclose(found, attention(query, keys.swapaxes(-1, -2), values, shown)[0], rtol=1e-5, atol=2e-6)
+
+
+def test_numbers_of_sixteen_bits_are_taken() -> None:
+    grouped = Grouped(jnp.ones((3, 4), jnp.int8), jnp.ones(3, jnp.bfloat16), jnp.ones(3, jnp.bfloat16))
+    np.testing.assert_allclose(grouped(jnp.ones((2, 4), jnp.bfloat16)), 5.0, rtol=1e-4)
+
+
+def test_nothing_is_changed_for_others_who_use_numba() -> None:
+    assert "plainformer" not in str(import_module("numba").config.CACHE_DIR)
+
+
 def test_many_threads_may_call_at_once() -> None:
-    """Each call has parts for all threads, of XLA and its own; those of another call are never taken for them."""
-    grouped, bias = Grouped(int8(0, 640, 1024), jnp.ones(640), None), 1.0
-    product = jax.jit(lambda x: grouped(x) + bias)
-    inputs = [jnp.asarray(drawn(seed, 1 + seed % 5, 1024)) for seed in range(16)]
-    alone = [np.asarray(product(x)) for x in inputs]
+    """Small calls after large ones, products beside attention: no part of a call is taken for one of another."""
+    products = [Grouped(int8(seed, 64 * 3**seed, 1024), jnp.ones(64 * 3**seed), None) for seed in range(4)]
+    texts = [[jnp.asarray(drawn(seed, 1 + seed, 8, n, n)) for n in (64,)] * 3 for seed in range(3)]
+    calls = [jax.jit(lambda x, grouped=grouped: grouped(x)) for grouped in products]
+    calls += [
+        jax.jit(lambda x, text=text: attention_of_few(text[0], KeysValues(*text[1:]), None) + x[0, 0]) for text in texts
+    ]
+    inputs = [jnp.asarray(drawn(seed, 1 + seed % 5, 1024)) for seed in range(4)]
+    turns = [(call, x) for call in calls for x in inputs]
+    alone = [np.asarray(call(x)) for call, x in turns]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(20):
-            for expected, found in zip(alone, pool.map(product, inputs), strict=True):
+            for expected, found in zip(alone, pool.map(lambda turn: turn[0](turn[1]), turns), strict=True):
                 np.testing.assert_array_equal(found, expected)
 
 
@@ -113,7 +149,7 @@ def test_a_model_decodes_the_same_with_and_without(monkeypatch: pytest.MonkeyPat
     ids = jnp.asarray(np.random.default_rng(0).integers(0, 70, (3, 20)))
     found = {}
     for serves in (True, False):
-        monkeypatch.setattr(foreign, "serve", lambda serves=serves: serves)
+        monkeypatch.setattr(foreign, "are_available", lambda serves=serves: serves)
         decoder = model.for_decoding("int8")
         logits, state = eqx.filter_jit(LanguageModel.extend)(decoder, ids, decoder.start(3, 64))
         more, _ = eqx.filter_jit(LanguageModel.extend)(decoder, ids[:, :1], state)
@@ -126,7 +162,7 @@ def test_code_of_an_earlier_process_serves_the_next(tmp_path: Path) -> None:
     """What is kept holds no address: they are looked up again. And another start adds nothing to it."""
     program = (
         "import jax.numpy as jnp; from plainformer.nn import foreign; from plainformer.nn.int8 import Grouped\n"
-        "assert foreign.serve()\n"
+        "assert foreign.are_available()\n"
         "found = Grouped(jnp.ones((2048, 1024), jnp.int8), jnp.ones(2048), None)(jnp.ones((4, 1024)))\n"
         "assert abs(found - 1024).max() < 0.01"
     )
@@ -147,12 +183,12 @@ def test_where_it_does_not_work_products_of_xla_serve(monkeypatch: pytest.Monkey
     monkeypatch.setattr(foreign, "import_module", fail)
     foreign._work.cache_clear()
     with pytest.warns(UserWarning, match="does not work here: RuntimeError: no such instruction$"):
-        assert not foreign.serve()
+        assert not foreign.are_available()
     monkeypatch.undo()
     foreign._work.cache_clear()
-    assert foreign.serve()
+    assert foreign.are_available()
 
 
 def test_without_the_extra_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign, "find_spec", lambda name: None)
-    assert not foreign.serve()
+    assert not foreign.are_available()
