@@ -1,6 +1,6 @@
 """`python -m plainformer`."""
 
-from plainformer.cli.main import main
+from plainformer.cli.main import run
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -36,6 +36,10 @@ NO_MEMORY = "there is not enough memory; lower data.batch_tokens or the model's 
 UsageError: Any = typer.BadParameter.__base__
 
 
+class Interrupted(SystemExit):
+    """The end of a command by Ctrl-C that no verb has made an end of its own of."""
+
+
 class Verb(TyperCommand):
     """A verb, which refuses an option that is given twice where one of the two would be forgotten."""
 
@@ -57,7 +61,8 @@ class Verbs(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            _end("interrupted", 130)
+            _say("interrupted")
+            raise Interrupted(130) from None
         except BrokenPipeError:
             # The reader of our output has gone (`| head`): nothing more to say, and nothing to say it to.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -97,6 +102,16 @@ def _options(
     ] = False,
 ) -> None:
     pass
+
+
+def run() -> None:
+    """`main` for a process that ends with it."""
+    try:
+        main()
+    except Interrupted as interrupted:
+        # At once: what JAX was in the middle of (an import, a program) does not survive being taken down in order.
+        sys.stdout.flush()
+        os._exit(int(str(interrupted)))
 
 
 def main() -> None:
@@ -146,6 +161,11 @@ def _end_usage(error: Any) -> NoReturn:
 
 
 def _end(message: str, code: int) -> NoReturn:
+    _say(message)
+    sys.exit(code)
+
+
+def _say(message: str) -> None:
     sys.stdout.flush()
     sys.stderr.write(f"plainformer: {message}\n")
-    sys.exit(code)
+    sys.stderr.flush()

@@ -6,9 +6,12 @@ They serve models whose weights are laid out in int8, and are never differentiat
 import ctypes
 import hashlib
 import os
+import signal
 import tempfile
+import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -56,16 +59,33 @@ def _work() -> bool:
 
 def _register() -> None:
     """Tell XLA of all targets. What is compiled for it is kept for the next process."""
-    settings: Any = import_module("numba").config
-    given, settings.CACHE_DIR = settings.CACHE_DIR, str(_folder())
+    with _interrupted_afterwards():
+        settings: Any = import_module("numba").config
+        given, settings.CACHE_DIR = settings.CACHE_DIR, str(_folder())
+        try:
+            for module, names in TARGETS.items():
+                code: Any = import_module(f"plainformer.nn.{module}")
+                for name in names:
+                    capsule = _capsule(getattr(code, name).address)
+                    jax.ffi.register_ffi_target(f"plainformer_{name}", capsule, platform="cpu")
+        finally:
+            settings.CACHE_DIR = given
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """Hold Ctrl-C back: while LLVM calls Python, which it does here, an exception is printed and forgotten."""
+    if threading.current_thread() is not threading.main_thread():  # which alone is interrupted
+        yield
+        return
+    asked: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: asked.append(number))
     try:
-        for module, names in TARGETS.items():
-            code: Any = import_module(f"plainformer.nn.{module}")
-            for name in names:
-                capsule = _capsule(getattr(code, name).address)
-                jax.ffi.register_ffi_target(f"plainformer_{name}", capsule, platform="cpu")
+        yield
     finally:
-        settings.CACHE_DIR = given
+        signal.signal(signal.SIGINT, before)
+    if asked:
+        signal.raise_signal(signal.SIGINT)
 
 
 def _folder() -> Path:

@@ -1,6 +1,7 @@
 """Machine code for decoding, against the definitions of what it computes. It comes with the extra `cpu`."""
 
 import os
+import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -187,6 +188,23 @@ def test_where_it_does_not_work_products_of_xla_serve(monkeypatch: pytest.Monkey
     monkeypatch.undo()
     foreign._work.cache_clear()
     assert foreign.are_available()
+
+
+def test_ctrl_c_while_code_is_compiled_is_kept_for_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, done = foreign.import_module, []
+
+    def interrupted(module: str) -> object:
+        signal.raise_signal(signal.SIGINT)
+        done.append(module)
+        return real(module)
+
+    foreign._work.cache_clear()
+    monkeypatch.setattr(foreign, "import_module", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        foreign.are_available()
+    monkeypatch.undo()
+    assert foreign.are_available()
+    assert len(done) > len(foreign.TARGETS), "all was registered, Numba itself included"
 
 
 def test_without_the_extra_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
