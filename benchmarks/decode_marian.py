@@ -20,11 +20,10 @@ from benchmarks.translator import ours
 
 SENTENCES, BEAM, BATCH = 512, 4, 32
 ABREAST = "abreast"
+OURS = ("plainformer float32", "plainformer bfloat16", "plainformer int8")
 
 Texts = Sequence[Sequence[int]]
 """Ids without special tokens."""
-
-OURS = ("plainformer float32", "plainformer bfloat16", "plainformer int8")
 
 
 def rows(options: Namespace) -> dict[str, Row]:

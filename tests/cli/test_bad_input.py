@@ -211,6 +211,20 @@ def test_ctrl_c_is_one_line_after_what_was_done(cli, trained):
     assert (outcome.code, outcome.err) == (130, "plainformer: interrupted\n")
 
 
+def test_an_interrupted_process_leaves_at_once(monkeypatch):
+    """Taken down in order, with JAX half imported, it would end in a segmentation fault."""
+    from plainformer.cli import main
+
+    def interrupted():
+        raise main.Interrupted(130)
+
+    left = []
+    monkeypatch.setattr(main, "main", interrupted)
+    monkeypatch.setattr(os, "_exit", left.append)
+    main.run()
+    assert left == [130]
+
+
 # The disk
 
 

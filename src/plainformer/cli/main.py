@@ -37,7 +37,9 @@ UsageError: Any = typer.BadParameter.__base__
 
 
 class Interrupted(SystemExit):
-    """The end of a command by Ctrl-C that no verb has made an end of its own of."""
+    """Ctrl-C, where the verb has not made an end of its own."""
+
+    STATUS = 130
 
 
 class Verb(TyperCommand):
@@ -62,7 +64,7 @@ class Verbs(TyperGroup):
             return super().invoke(ctx)
         except KeyboardInterrupt:
             _say("interrupted")
-            raise Interrupted(130) from None
+            raise Interrupted(Interrupted.STATUS) from None
         except BrokenPipeError:
             # The reader of our output has gone (`| head`): nothing more to say, and nothing to say it to.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -108,10 +110,10 @@ def run() -> None:
     """`main` for a process that ends with it."""
     try:
         main()
-    except Interrupted as interrupted:
+    except Interrupted:
         # At once: what JAX was in the middle of (an import, a program) does not survive being taken down in order.
         sys.stdout.flush()
-        os._exit(int(str(interrupted)))
+        os._exit(Interrupted.STATUS)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from plainformer.nn import causal_kernel, few_queries
 from plainformer.nn.cache import KeysValues
-from plainformer.nn.flash import flash_kernel
+from plainformer.nn.flash import FlashKernel, flash_kernel
 from plainformer.nn.int8 import Grouped
 from plainformer.nn.kernel import fast_attention
 from plainformer.nn.linear import Linear
@@ -93,8 +93,8 @@ class MultiHeadAttention(eqx.Module):
     ) -> Hidden:
         """Let every position of `x` look at `seen` where `mask` allows."""
         query = self._turn(self._split(self.query(x), self.heads), positions)
-        flash = None if trace.on else flash_kernel(query, seen, mask)
-        heads = self._by_products(query, seen, mask, trace) if flash is None else flash(query, seen, mask)
+        kernel = None if trace.on else self._kernel(query, seen, mask)
+        heads = self._by_products(query, seen, mask, trace) if kernel is None else kernel(query, seen, mask)
         batch, _, length, _ = heads.shape
         return self.output(heads.swapaxes(1, 2).reshape(batch, length, -1))
 
@@ -104,12 +104,18 @@ class MultiHeadAttention(eqx.Module):
         """Queries from `x`, keys and values from `memory` (self-attention: `memory` is `x`)."""
         return self.attend(x, self.keys_values(memory), mask, trace=trace)
 
+    def _kernel(
+        self, query: Float[Array, "batch heads query d_k"], seen: KeysValues, mask: Mask | None
+    ) -> FlashKernel | None:
+        """What computes this attention in one piece on this machine, or None where products do."""
+        if isinstance(self.output, Grouped) and few_queries.suits(query, seen):
+            return few_queries.attention_of_few
+        return flash_kernel(query, seen, mask)
+
     def _by_products(
         self, query: Float[Array, "batch heads query d_k"], seen: KeysValues, mask: Mask | None, trace: Trace
     ) -> Float[Array, "batch heads query d_v"]:
         """Attention by products that XLA compiles: what all machines and dtypes have, and what gives the weights."""
-        if not trace.on and isinstance(self.output, Grouped) and few_queries.suits(query, seen):
-            return few_queries.attention_of_few(query, seen, allowed(mask))
         if self.kv_heads < self.heads:
             seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
         keys = seen.keys.swapaxes(-1, -2)

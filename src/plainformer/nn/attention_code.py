@@ -6,27 +6,11 @@ from typing import Any, no_type_check
 
 import numpy as np
 
-from plainformer.nn.machine_code import (
-    I64,
-    argument,
-    asks_for_version,
-    at,
-    constant,
-    in_parts,
-    instruction,
-    ir,
-    numba,
-    pointer,
-    result,
-    sums_of_products,
-    vector,
-    words,
-)
+from plainformer.nn import machine_code as code
+from plainformer.nn.machine_code import F32, I32, I64, LANES, ir, numba
 
 SHARE = 1 << 16  # products of queries with keys for which it pays to wake another thread
 LOWEST = np.float32(-3e38)
-LANES = 16
-I32, F32 = ir.IntType(32), ir.FloatType()
 LOG2_E = np.float32(math.log2(math.e))
 LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(math.log(2) - 0.693359375)  # the first has zeros at its end
 TAYLOR = tuple(np.float32(1 / math.factorial(power)) for power in range(8))
@@ -38,7 +22,7 @@ def _emit_power(builder: Any, exponent: Any) -> Any:
     return builder.bitcast(builder.shl(builder.add(builder.fptosi(exponent, I32), I32(127)), I32(23)), F32)
 
 
-_power_of_two = instruction(numba.float32, _emit_power)  # of a whole number, which a float32 holds
+_power_of_two = code.instruction(numba.float32, _emit_power)  # of a whole number, which a float32 holds
 
 
 @numba.njit(fastmath=True, cache=True)
@@ -85,31 +69,31 @@ def _emit_tile(rows: int, lanes: int, vectors: int) -> Callable[..., None]:
     def emit(builder: Any, a: Any, a_row: Any, b: Any, b_row: Any, y: Any, y_row: Any, count: Any) -> None:
         def number(place: Any, row: int) -> Any:
             address = builder.add(builder.add(a, builder.mul(a_row, I64(row))), builder.mul(place, I64(4)))
-            _, one = vector(builder, address, F32, 1)
-            return builder.shuffle_vector(one, ir.Constant(one.type, ir.Undefined), constant(I32, *[0] * lanes))
+            _, one = code.vector(builder, address, F32, 1)
+            return builder.shuffle_vector(one, ir.Constant(one.type, ir.Undefined), code.constant(I32, *[0] * lanes))
 
         def columns(place: Any, column: int) -> Any:
             address = builder.add(builder.add(b, builder.mul(b_row, place)), I64(4 * lanes * column))
-            return vector(builder, address, F32, lanes)[1]
+            return code.vector(builder, address, F32, lanes)[1]
 
         def add(total: Any, left: Any, right: Any) -> Any:
             return builder.fadd(total, builder.fmul(left, right, flags=("contract",)), flags=("contract",))
 
-        zeros = [[constant(F32, *[0.0] * lanes)] * vectors] * rows
-        for row, totals in enumerate(sums_of_products(builder, count, 1, zeros, number, columns, add)):
+        zeros = [[code.constant(F32, *[0.0] * lanes)] * vectors] * rows
+        for row, totals in enumerate(code.sums_of_products(builder, count, 1, zeros, number, columns, add)):
             for column, total in enumerate(totals):
                 address = builder.add(builder.add(y, builder.mul(y_row, I64(row))), I64(4 * lanes * column))
-                builder.store(total, at(builder, address, total.type)).align = 1
+                builder.store(total, code.at(builder, address, total.type)).align = 1
 
     return emit
 
 
-_four_by_64 = instruction(numba.void, _emit_tile(4, LANES, 4))
-_four_by_16 = instruction(numba.void, _emit_tile(4, LANES, 1))
-_four_by_1 = instruction(numba.void, _emit_tile(4, 1, 1))
-_one_by_64 = instruction(numba.void, _emit_tile(1, LANES, 4))
-_one_by_16 = instruction(numba.void, _emit_tile(1, LANES, 1))
-_one_by_1 = instruction(numba.void, _emit_tile(1, 1, 1))
+_four_by_64 = code.instruction(numba.void, _emit_tile(4, LANES, 4))
+_four_by_16 = code.instruction(numba.void, _emit_tile(4, LANES, 1))
+_four_by_1 = code.instruction(numba.void, _emit_tile(4, 1, 1))
+_one_by_64 = code.instruction(numba.void, _emit_tile(1, LANES, 4))
+_one_by_16 = code.instruction(numba.void, _emit_tile(1, LANES, 1))
+_one_by_1 = code.instruction(numba.void, _emit_tile(1, 1, 1))
 
 
 @numba.njit(cache=True)
@@ -147,7 +131,7 @@ def _seen(mask: int, by_query: int, queries: int, places: int) -> tuple[int, int
     """From which key on, and up to which, any query sees some."""
     first, last = places, 0
     for row in range(queries):
-        allowed = numba.carray(pointer((mask + row * by_query,)), (places,), np.uint8)
+        allowed = numba.carray(code.pointer((mask + row * by_query,)), (places,), np.uint8)
         start, stop = 0, places
         while stop > last and allowed[stop - 1] == 0:
             stop -= 1
@@ -161,7 +145,7 @@ def _seen(mask: int, by_query: int, queries: int, places: int) -> tuple[int, int
 @no_type_check
 def _head(work: int, part: int) -> None:
     """One head of one sequence."""
-    numbers = words(work, 14)
+    numbers = code.words(work, 14)
     heads, queries, d_k, d_v, places = numbers[5], numbers[6], numbers[7], numbers[8], numbers[9]
     query, out = numbers[0] + 4 * part * queries * d_k, numbers[4] + 4 * part * queries * d_v
     seen = part // numbers[13]  # so many heads share its keys and values
@@ -170,32 +154,32 @@ def _head(work: int, part: int) -> None:
     first, last = _seen(mask, numbers[12], queries, places)
     count = last - first
     if count <= 0:
-        numba.carray(pointer((out,)), (queries * d_v,), np.float32)[:] = 0
+        numba.carray(code.pointer((out,)), (queries * d_v,), np.float32)[:] = 0
         return
     weights = np.empty((queries, count), np.float32)
     row_of_weights = 4 * count
     _multiply(query, 4 * d_k, keys + 4 * first, 4 * places, weights.ctypes.data, row_of_weights, queries, count, d_k)
     scale = np.float32(1 / math.sqrt(d_k))
     for row in range(queries):
-        allowed = numba.carray(pointer((mask + row * numbers[12] + first,)), (count,), np.uint8)
+        allowed = numba.carray(code.pointer((mask + row * numbers[12] + first,)), (count,), np.uint8)
         _softmax(weights[row], allowed, scale)
     _multiply(weights.ctypes.data, row_of_weights, values + 4 * first * d_v, 4 * d_v, out, 4 * d_v, queries, d_v, count)
     weights[0, 0] = 0  # Numba frees an array after its last use, and does not know that its address was one.
 
 
-_all_heads = in_parts("attention", _head)
+_all_heads = code.in_parts("attention", _head)
 
 
 @numba.cfunc(numba.int64(numba.int64), cache=True)
 @no_type_check
 def attention(frame: int) -> int:
     """What XLA calls: Q (batch, heads, query, d_k), Kᵀ, V and a mask that may be 1 long but along the keys."""
-    if asks_for_version(frame):
+    if code.asks_for_version(frame):
         return 0
-    query, shape = argument(frame, 0)
-    keys, _ = argument(frame, 1)
-    values, wide = argument(frame, 2)  # perhaps with fewer heads
-    mask, allowed = argument(frame, 3)
+    query, shape = code.argument(frame, 0)
+    keys, _ = code.argument(frame, 1)
+    values, wide = code.argument(frame, 2)  # perhaps with fewer heads
+    mask, allowed = code.argument(frame, 3)
     batch, heads, queries, d_k = shape[0], shape[1], shape[2], shape[3]
     places, d_v = wide[2], wide[3]
     by_query = places if allowed[2] > 1 else 0
@@ -203,6 +187,6 @@ def attention(frame: int) -> int:
     by_batch = allowed[1] * allowed[2] * places if allowed[0] > 1 else 0
     helpers = batch * heads * queries * places * d_k // SHARE
     sizes, steps = (heads, queries, d_k, d_v, places), (by_batch, by_head, by_query)
-    work = (query, keys, values, mask, result(frame)[0], *sizes, *steps, heads // wide[1])
+    work = (query, keys, values, mask, code.result(frame)[0], *sizes, *steps, heads // wide[1])
     _all_heads(frame, batch * heads, helpers, work)
     return 0

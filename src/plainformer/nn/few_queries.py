@@ -8,9 +8,10 @@ import jax.numpy as jnp
 
 from plainformer.nn import foreign
 from plainformer.nn.cache import KeysValues
-from plainformer.shapes import Allowed, Array, Float
+from plainformer.nn.mask import allowed
+from plainformer.shapes import Array, Float, Mask
 
-FEW = 32
+FEW = 32  # queries of a head: what a step of a beam has, and a piece of a prompt
 Query = Float[Array, "batch heads query d_k"]
 
 
@@ -19,8 +20,9 @@ def suits(query: Query, seen: KeysValues) -> bool:
     return query.shape[2] <= FEW and all(array.dtype == jnp.float32 for array in (query, *seen))
 
 
-def attention_of_few(query: Query, seen: KeysValues, mask: Allowed | None) -> Float[Array, "batch heads query d_v"]:
+def attention_of_few(query: Query, seen: KeysValues, mask: Mask | None) -> Float[Array, "batch heads query d_v"]:
     """softmax(Q Kᵀ / √d_k) V where `foreign.are_available()`; `seen` may have fewer heads."""
     places = seen.values.shape[2]
-    shown = jnp.ones((1, 1, 1, places), bool) if mask is None else jnp.broadcast_to(mask, (*mask.shape[:3], places))
+    given = allowed(mask)
+    shown = jnp.ones((1, 1, 1, places), bool) if given is None else jnp.broadcast_to(given, (*given.shape[:3], places))
     return foreign.call("attention", (*query.shape[:3], seen.values.shape[3]), query, *seen, shown)

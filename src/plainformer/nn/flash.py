@@ -36,7 +36,7 @@ def accelerator() -> Literal["cuda", "tpu"] | None:
     It is asked while a program is traced. `jax.lax.platform_dependent` would trace all kernels on every machine,
     and JAX's entry to cuDNN cannot be traced without it.
     """
-    device: Any = default_device()
+    device = default_device()
     if device.platform == "tpu":
         return "tpu"
     is_cuda = device.platform == "gpu" and "cuda" in device.client.platform_version

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 from plainformer.machine import cache_folder, default_device
 from plainformer.shapes import Array
 
-TARGETS = {"int8_code": ("product",), "attention_code": ("attention",)}  # by their modules
+TARGETS = {"product": "int8_code", "attention": "attention_code"}  # and the modules that they are in
 
 
 def call(name: str, shape: Sequence[int], *arguments: Array) -> Array:
@@ -63,11 +63,9 @@ def _register() -> None:
         settings: Any = import_module("numba").config
         given, settings.CACHE_DIR = settings.CACHE_DIR, str(_folder())
         try:
-            for module, names in TARGETS.items():
-                code: Any = import_module(f"plainformer.nn.{module}")
-                for name in names:
-                    capsule = _capsule(getattr(code, name).address)
-                    jax.ffi.register_ffi_target(f"plainformer_{name}", capsule, platform="cpu")
+            for name, module in TARGETS.items():
+                function: Any = getattr(import_module(f"plainformer.nn.{module}"), name)
+                jax.ffi.register_ffi_target(f"plainformer_{name}", _capsule(function.address), platform="cpu")
         finally:
             settings.CACHE_DIR = given
 

@@ -5,37 +5,18 @@ from typing import Any, no_type_check
 
 import numpy as np
 
+from plainformer.nn import machine_code as code
 from plainformer.nn.int8 import GROUP
-from plainformer.nn.machine_code import (
-    I64,
-    argument,
-    asks_for_version,
-    at,
-    constant,
-    define,
-    in_parts,
-    instruction,
-    ir,
-    numba,
-    pointer,
-    result,
-    sums_of_products,
-    symbol,
-    vector,
-    words,
-)
+from plainformer.nn.machine_code import F32, I16, I32, I64, LANES, ir, numba
 
-LANES = 16  # sums of 32 bits in the widest vectors of today; where they are narrower, LLVM takes two or four
 WIDE = GROUP // LANES  # vectors of outputs at a time
 EXACT = 512  # inputs whose products with a weight sum up in 32 bits
 SHARE = 1 << 20  # products with a weight for which it pays to wake another thread
 
 # Nothing to be added, and factors that change nothing, for every group.
 NEUTRAL = np.repeat(np.array([0, 1], np.float32), GROUP)
-define("plainformer_neutral", NEUTRAL.ctypes.data)
-_neutral = symbol("plainformer_neutral")
-
-I16, I32, F32 = ir.IntType(16), ir.IntType(32), ir.FloatType()
+code.define("plainformer_neutral", NEUTRAL.ctypes.data)
+_neutral = code.symbol("plainformer_neutral")
 
 
 def _emit_tile(rows: int) -> Callable[..., None]:
@@ -49,8 +30,8 @@ def _emit_tile(rows: int) -> Callable[..., None]:
     def emit(builder: Any, *addresses: Any) -> None:
         x, x_row, weight, inputs, before, before_row, y, y_row, of_rows, next_of_rows, of_outputs, bias = addresses
         pairs = ir.VectorType(I32, 2 * LANES)
-        halves = [constant(I32, *range(start, 2 * LANES, 2)) for start in (0, 1)]
-        twice, all_of_one = constant(I32, *[0, 1] * LANES), constant(I32, *[0] * LANES)
+        halves = [code.constant(I32, *range(start, 2 * LANES, 2)) for start in (0, 1)]
+        twice, all_of_one = code.constant(I32, *[0, 1] * LANES), code.constant(I32, *[0] * LANES)
 
         def of(address: Any, row_bytes: Any, row: int, bytes_further: Any) -> Any:
             return builder.add(builder.add(address, builder.mul(row_bytes, I64(row))), bytes_further)
@@ -59,44 +40,44 @@ def _emit_tile(rows: int) -> Callable[..., None]:
             return builder.shuffle_vector(numbers, ir.Constant(numbers.type, ir.Undefined), places)
 
         def two_inputs(place: Any, row: int) -> Any:
-            _, two = vector(builder, of(x, x_row, row, builder.mul(place, I64(2))), I16, 2)
+            _, two = code.vector(builder, of(x, x_row, row, builder.mul(place, I64(2))), I16, 2)
             return builder.sext(spread(two, twice), pairs)
 
         def their_weights(place: Any, column: int) -> Any:
             address = of(weight, builder.mul(place, I64(GROUP)), 1, I64(2 * LANES * column))
-            return builder.sext(vector(builder, address, ir.IntType(8), 2 * LANES)[1], pairs)
+            return builder.sext(code.vector(builder, address, ir.IntType(8), 2 * LANES)[1], pairs)
 
         def add(total: Any, left: Any, right: Any) -> Any:
             products = builder.mul(left, right)
             return builder.add(total, builder.add(*[spread(products, half) for half in halves]))
 
-        zeros = [[constant(I32, *[0] * LANES)] * WIDE] * rows
-        totals = sums_of_products(builder, inputs, 2, zeros, two_inputs, their_weights, add)
+        zeros = [[code.constant(I32, *[0] * LANES)] * WIDE] * rows
+        totals = code.sums_of_products(builder, inputs, 2, zeros, two_inputs, their_weights, add)
         for row, columns in enumerate(totals):
-            _, scale = vector(builder, of(of_rows, next_of_rows, row, I64(0)), F32, 1)
+            _, scale = code.vector(builder, of(of_rows, next_of_rows, row, I64(0)), F32, 1)
             for column, total in enumerate(columns):
                 further = I64(4 * LANES * column)
-                _, so_far = vector(builder, of(before, before_row, row, further), F32, LANES)
-                _, by_output = vector(builder, of(of_outputs, I64(0), 0, further), F32, LANES)
-                _, added = vector(builder, of(bias, I64(0), 0, further), F32, LANES)
+                _, so_far = code.vector(builder, of(before, before_row, row, further), F32, LANES)
+                _, by_output = code.vector(builder, of(of_outputs, I64(0), 0, further), F32, LANES)
+                _, added = code.vector(builder, of(bias, I64(0), 0, further), F32, LANES)
                 whole = builder.fadd(so_far, builder.sitofp(total, so_far.type))
                 scaled = builder.fmul(builder.fmul(whole, spread(scale, all_of_one)), by_output)
-                place = at(builder, of(y, y_row, row, further), so_far.type)
+                place = code.at(builder, of(y, y_row, row, further), so_far.type)
                 builder.store(builder.fadd(scaled, added), place).align = 1
 
     return emit
 
 
-_one_row = instruction(numba.void, _emit_tile(1))
-_two_rows = instruction(numba.void, _emit_tile(2))
-_four_rows = instruction(numba.void, _emit_tile(4))
+_one_row = code.instruction(numba.void, _emit_tile(1))
+_two_rows = code.instruction(numba.void, _emit_tile(2))
+_four_rows = code.instruction(numba.void, _emit_tile(4))
 
 
 @numba.njit(cache=True)
 @no_type_check
 def _group(work: int, group: int) -> None:
     """The outputs of one group, for all rows, over 512 inputs at a time; scaled when the last of them are in."""
-    x, x_scale, weight, scale, bias, y, rows, d_in, d_out = words(work, 9)
+    x, x_scale, weight, scale, bias, y, rows, d_in, d_out = code.words(work, 9)
     weight, scale, bias = weight + group * GROUP * d_in, scale + group * GROUP * 4, bias + group * GROUP * 4
     first, wanted = group * GROUP, min(GROUP, d_out - group * GROUP)
     x_row, out_row, out = 2 * d_in, 4 * d_out, y + first * 4
@@ -126,12 +107,12 @@ def _group(work: int, group: int) -> None:
                 _one_row(left + right)
                 row += 1
     for row in range(len(narrow)):
-        to = numba.carray(pointer((y + 4 * (row * d_out + first),)), (wanted,), np.float32)
+        to = numba.carray(code.pointer((y + 4 * (row * d_out + first),)), (wanted,), np.float32)
         for column in range(wanted):
             to[column] = narrow[row, column]
 
 
-_all_groups = in_parts("product", _group)
+_all_groups = code.in_parts("product", _group)
 
 
 @numba.cfunc(numba.int64(numba.int64), cache=True)
@@ -141,14 +122,14 @@ def product(frame: int) -> int:
 
     s is a number for each row, t and b have one for each output, as many as the groups have.
     """
-    if asks_for_version(frame):
+    if code.asks_for_version(frame):
         return 0
-    x, shape = argument(frame, 0)
-    x_scale, _ = argument(frame, 1)
-    weight, grouped = argument(frame, 2)
-    scale, _ = argument(frame, 3)
-    bias, _ = argument(frame, 4)
-    y, result_shape = result(frame)
+    x, shape = code.argument(frame, 0)
+    x_scale, _ = code.argument(frame, 1)
+    weight, grouped = code.argument(frame, 2)
+    scale, _ = code.argument(frame, 3)
+    bias, _ = code.argument(frame, 4)
+    y, result_shape = code.result(frame)
     rows, d_in, groups, d_out = shape[0], shape[1], grouped[0], result_shape[1]
     helpers = rows * d_in * d_out // SHARE
     _all_groups(frame, groups, helpers, (x, x_scale, weight, scale, bias, y, rows, d_in, d_out))

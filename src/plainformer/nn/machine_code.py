@@ -20,7 +20,8 @@ intrinsic: Any = require("numba.extending", extra="cpu").intrinsic
 ir: Any = require("llvmlite.ir", extra="cpu")
 llvm: Any = require("llvmlite.binding", extra="cpu")
 
-I64 = ir.IntType(64)
+I16, I32, I64, F32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+LANES = 16  # numbers of 32 bits in the widest vectors of today; where they are narrower, LLVM takes two or four
 
 # Where things are, in words. In a call: its extension, XLA's functions, the context, the arguments and the results.
 EXTENSION, FUNCTIONS, CONTEXT, ARGUMENTS, RESULTS = 1, 2, 3, 9, 14
