@@ -142,14 +142,6 @@ def cli() -> Callable[..., Outcome]:
     return _run_here
 
 
-@pytest.fixture(scope="session", autouse=True)
-def ctrl_c_is_heard() -> Iterator[None]:
-    """Begun in the background of a shell script, tests ignore SIGINT, and so would every process that they start."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 def _spawn(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
     settings: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe} | options
