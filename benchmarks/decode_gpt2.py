@@ -23,9 +23,9 @@ PROMPT, NEW = 64, 128
 CASES = {
     str(batch): Shape(layers=12, heads=12, d_model=768, context=1024, batch=batch, vocab=50257) for batch in (1, 8)
 }
-OURS = ("plainformer float32", "plainformer bfloat16", "plainformer int8")
+OURS = ("plainformer float32", "plainformer bfloat16", "plainformer int8", "plainformer w8a8")
 SPREAD = 3.0  # of the layers' matrices, beside N(0, 0.02²)
-BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}  # of a weight
+BYTES = {"float32": 4, "bfloat16": 2, "int8": 1, "w8a8": 1}  # of a weight
 
 Texts = Sequence[Sequence[int]]
 

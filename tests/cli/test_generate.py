@@ -160,7 +160,7 @@ def test_a_window_that_slides_is_said_once(cli, models):
     assert cli("generate", models["character"], "the", "--max-tokens", 3).err == ""
 
 
-@pytest.mark.parametrize("weights", ["bfloat16", "int8"])
+@pytest.mark.parametrize("weights", ["bfloat16", "int8", "w8a8"])
 def test_rounded_weights_write_what_the_rounded_model_prefers(cli, models, weights):
     """Greedily, by the full forward of the same model, uncached."""
     writer = plainformer.load(models["byte"], weights=weights)
@@ -212,7 +212,7 @@ def test_the_n_best_are_lines_of_score_and_text(cli, models, kind):
     [
         ([""], "the prompt is empty; give some text to go on from"),
         (["é", "--skip-unknown"], "nothing is left of the prompt; give some text"),
-        (["a", "--weights", "int4"], "there are no int4 weights; choose float32, bfloat16, int8"),
+        (["a", "--weights", "int4"], "there are no int4 weights; choose float32, bfloat16, int8, w8a8"),
         (["a", "--temperature", "-1"], "temperature is -1.0; give at least 0; 0 is greedy"),
         (["a", "--top-p", "2"], "top_p is 2.0; give a share above 0 and at most 1"),
         (["a", "--top-k", "-1"], "top_k is -1; give 0 (all) or how many"),

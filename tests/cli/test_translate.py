@@ -102,7 +102,7 @@ def test_every_line_has_its_n_best_with_falling_scores(cli, trained, answers):
         assert rows[best] != rows[second]
 
 
-@pytest.mark.parametrize("weights", ["bfloat16", "int8"])
+@pytest.mark.parametrize("weights", ["bfloat16", "int8", "w8a8"])
 def test_rounded_weights_translate_and_change_no_more_than_the_scores(cli, trained, answers, weights):
     """Of a model that is sure of itself; a score is a sum of log-probabilities, each off by some thousandths."""
     lines = "\n".join(SENTENCES).encode()

@@ -36,7 +36,9 @@ Penalty = Annotated[
     str | None, typer.Option(help="With --beam: gnmt ((5 + length) / 6)^alpha, average length^alpha, or none.")
 ]
 Alpha = Annotated[float | None, typer.Option(help="With --beam: exponent of the length penalty.")]
-Weights = Annotated[str, typer.Option(help="Write with weights rounded to float32 (as trained), bfloat16 or int8.")]
+Weights = Annotated[
+    str, typer.Option(help="Write with weights rounded to float32 (as trained), bfloat16 or int8; w8a8: inputs too.")
+]
 NoPrompt = Annotated[bool, typer.Option("--no-prompt", help="Print the new text alone, without the prompt.")]
 Skip = Annotated[bool, typer.Option("--skip-unknown", help="Leave out of the prompt what the vocabulary lacks.")]
 AsJson = Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")]

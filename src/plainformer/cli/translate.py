@@ -36,7 +36,8 @@ def translate(
     ] = None,
     max_source_tokens: Annotated[int, typer.Option(min=1, help="Refuse a longer line.")] = 1024,
     weights: Annotated[
-        str, typer.Option(help="Decode with weights rounded to float32 (as trained), bfloat16 or int8.")
+        str,
+        typer.Option(help="Decode with weights rounded to float32 (as trained), bfloat16 or int8; w8a8: inputs too."),
     ] = "float32",
     batch: Annotated[int, typer.Option(min=1, help="Most lines translated at once.")] = 64,
 ) -> None:

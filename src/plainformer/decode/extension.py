@@ -186,6 +186,7 @@ def top_k(
     batch, many = values.shape
     if many <= k * chunk:
         return _top_k(values, k)
+    chunk = next((size for size in range(chunk, 4 * chunk) if many % size == 0), chunk)
     filled = jnp.pad(values, ((0, 0), (0, -many % chunk)), constant_values=-jnp.inf)
     chunks = filled.reshape(batch, -1, chunk)
     _, best = _top_k(chunks.max(axis=2), k)

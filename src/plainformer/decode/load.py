@@ -39,8 +39,9 @@ def load(folder: str | Path, *, weights: str = "float32") -> Any:
     """The model in `folder`, or that of a run (`find_model`): a `Translator`, `Writer`, `Reader` or `Labeller`.
 
     Args:
-        weights: float32, bfloat16 or int8: what the weights of a translator or writer are rounded to for decoding
-            (`nn.laid_out`). Scores of given texts are computed in float32 all the same.
+        weights: float32, bfloat16, int8 or w8a8: what the weights of a translator or writer are rounded to for
+            decoding, for w8a8 the inputs of their products as well (`nn.laid_out`). Scores of given texts are computed
+            in float32 all the same.
 
     Raises:
         InputError: there is none, or it is damaged; no such weights, or a model that does not decode.

@@ -85,11 +85,11 @@ class LanguageModel(eqx.Module):
     def start(self, batch: int, places: int) -> LanguageModelState:
         """The state before the first token, with room for `places` of them."""
         config, dtype = self.config, self.embedding.table.dtype
-        heads = config.kv_heads or config.heads
+        heads, widths = config.kv_heads or config.heads, (config.key_width, config.value_width)
         return LanguageModelState(
             written=jnp.zeros(batch, jnp.int32),
             caches=tuple(
-                empty_cache(batch, heads, places, config.key_width, config.value_width, dtype) for _ in self.layers
+                empty_cache(batch, heads, places, *widths, layer.self_attention.kept(dtype)) for layer in self.layers
             ),
         )
 

@@ -204,14 +204,15 @@ class Transformer(eqx.Module):
         self, memory: Float[Array, "batch source d_model"], source_valid: Bool[Array, "batch source"], places: int
     ) -> DecoderState:
         """The state before the first target token, with room for `places` of them."""
-        config, batch = self.config, memory.shape[0]
+        config, batch, layers = self.config, memory.shape[0], self.decoder.layers
+        widths = config.key_width, config.value_width
         return DecoderState(
             written=jnp.zeros(batch, jnp.int32),
             caches=tuple(
-                empty_cache(batch, config.heads, places, config.key_width, config.value_width, memory.dtype)
-                for _ in self.decoder.layers
+                empty_cache(batch, config.heads, places, *widths, layer.self_attention.kept(memory.dtype))
+                for layer in layers
             ),
-            memory=tuple(layer.cross_attention.keys_values(memory) for layer in self.decoder.layers),
+            memory=tuple(layer.cross_attention.keys_values(memory) for layer in layers),
             memory_valid=source_valid,
         )
 

@@ -5,12 +5,14 @@ import math
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from plainformer.nn import causal_kernel, few_queries
 from plainformer.nn.cache import KeysValues
 from plainformer.nn.flash import FlashKernel, flash_kernel
 from plainformer.nn.int8 import Grouped
 from plainformer.nn.kernel import fast_attention
+from plainformer.nn.laid_out import LaidOut
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import allowed
 from plainformer.nn.position import Rotary
@@ -80,7 +82,13 @@ class MultiHeadAttention(eqx.Module):
         `positions` are those of `memory`; only rotation asks for them, and counts from 0 without.
         """
         keys = self._turn(self._split(self.key(memory), self.kv_heads), positions)
-        return KeysValues(keys.swapaxes(-1, -2), self._split(self.value(memory), self.kv_heads))
+        found = KeysValues(keys.swapaxes(-1, -2), self._split(self.value(memory), self.kv_heads))
+        return found.astype(self.kept(memory.dtype))
+
+    def kept(self, dtype: DTypeLike) -> DTypeLike:
+        """The type of keys and values of inputs of this type: float16 where those are rounded to bytes (W8A8)."""
+        rounded = isinstance(self.key, LaidOut | Grouped) and self.key.input_bits == 8
+        return jnp.float16 if rounded else dtype
 
     def attend(
         self,
@@ -116,6 +124,7 @@ class MultiHeadAttention(eqx.Module):
         self, query: Float[Array, "batch heads query d_k"], seen: KeysValues, mask: Mask | None, trace: Trace
     ) -> Float[Array, "batch heads query d_v"]:
         """Attention by products that XLA compiles: what all machines and dtypes have, and what gives the weights."""
+        seen = seen.astype(query.dtype)
         if self.kv_heads < self.heads:
             seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
         keys = seen.keys.swapaxes(-1, -2)

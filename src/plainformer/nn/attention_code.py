@@ -1,20 +1,28 @@
 """Attention of few queries to a cache in machine code; `attention.attention` says what it is."""
 
+import itertools
 import math
+import platform
 from collections.abc import Callable
 from typing import Any, no_type_check
 
 import numpy as np
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.machine_code import F32, I32, I64, LANES, ir, numba
+from plainformer.nn.machine_code import F16, F32, I32, I64, LANES, ir, numba
 
-SHARE = 1 << 16  # products of queries with keys for which it pays to wake another thread
-LOWEST = np.float32(-3e38)
+SHARE = 1 << 20  # products of queries with keys for which it pays to wake another thread
+PARTS = 32  # of a call, if it has so many heads
+TALL, WIDE, SIZES = (1, 4, 5), (1, 16, 32, 64), (2, 4)  # rows and columns of tiles, and bytes of a number
+LINE = 64  # bytes that come from memory together
+LOWEST = -0x7F7FFFFF  # in the order of whole numbers: the least float32
 LOG2_E = np.float32(math.log2(math.e))
 LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(math.log(2) - 0.693359375)  # the first has zeros at its end
 TAYLOR = tuple(np.float32(1 / math.factorial(power)) for power in range(8))
 SMALLEST = np.float32(-87.0)  # whose exponential is the smallest normal number, more or less
+if platform.machine().lower() in ("x86_64", "amd64") and not code.has_feature("f16c"):
+    raise ImportError("the processor has no instruction for float16 (F16C)")  # LLVM would end the process
+
 ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}  # what sums may be changed by, so that they are taken side by side
 
 
@@ -25,13 +33,23 @@ def _emit_power(builder: Any, exponent: Any) -> Any:
 _power_of_two = code.instruction(numba.float32, _emit_power)  # of a whole number, which a float32 holds
 
 
-@numba.njit(fastmath=True, cache=True)
+@numba.njit(cache=True)
+@no_type_check
+def _in_order(bits: int) -> int:
+    """Bits of a float32 as whole numbers in the order of the numbers, and back: those below zero are turned round."""
+    return np.int32(bits ^ np.int32(np.int32(bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
+
+
+@numba.njit(cache=True)
 @no_type_check
 def _peak(scores: np.ndarray, allowed: np.ndarray) -> float:
-    peak = LOWEST
-    for key in range(len(scores)):
-        peak = max(peak, scores[key] if allowed[key] else LOWEST)
-    return peak
+    """The largest allowed score, among whole numbers, which LLVM compares sixteen at a time."""
+    bits, peak = scores.view(np.int32), np.int32(LOWEST)
+    for key in range(len(bits)):
+        one = _in_order(bits[key])
+        one = one if allowed[key] else np.int32(LOWEST)
+        peak = max(peak, one)
+    return code.as_float32((np.int64(_in_order(peak)),))
 
 
 @numba.njit(fastmath=ANY_ORDER, cache=True)
@@ -63,18 +81,25 @@ def _softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
         scores[key] *= share
 
 
-def _emit_tile(rows: int, lanes: int, vectors: int) -> Callable[..., None]:
-    """y = a B for `rows` rows and `lanes` times `vectors` columns; rows of each are so many bytes apart."""
+def _emit_tile(rows: int, lanes: int, vectors: int, size: int) -> Callable[..., None]:
+    """y = a B for `rows` rows and `lanes` times `vectors` columns; rows of each are so many bytes apart.
 
-    def emit(builder: Any, a: Any, a_row: Any, b: Any, b_row: Any, y: Any, y_row: Any, count: Any) -> None:
+    A number of B takes `size` bytes: float32, or float16.
+    """
+
+    def emit(builder: Any, a: Any, a_row: Any, b: Any, b_row: Any, y: Any, y_row: Any, count: Any, next_b: Any) -> None:
         def number(place: Any, row: int) -> Any:
             address = builder.add(builder.add(a, builder.mul(a_row, I64(row))), builder.mul(place, I64(4)))
             _, one = code.vector(builder, address, F32, 1)
             return builder.shuffle_vector(one, ir.Constant(one.type, ir.Undefined), code.constant(I32, *[0] * lanes))
 
         def columns(place: Any, column: int) -> Any:
-            address = builder.add(builder.add(b, builder.mul(b_row, place)), I64(4 * lanes * column))
-            return code.vector(builder, address, F32, lanes)[1]
+            address = builder.add(builder.add(b, builder.mul(b_row, place)), I64(size * lanes * column))
+            if size * lanes * column % LINE == 0:
+                code.prefetch(builder, builder.add(address, next_b))
+            if size == 4:
+                return code.vector(builder, address, F32, lanes)[1]
+            return builder.fpext(code.vector(builder, address, F16, lanes)[1], ir.VectorType(F32, lanes))
 
         def add(total: Any, left: Any, right: Any) -> Any:
             return builder.fadd(total, builder.fmul(left, right, flags=("contract",)), flags=("contract",))
@@ -88,47 +113,56 @@ def _emit_tile(rows: int, lanes: int, vectors: int) -> Callable[..., None]:
     return emit
 
 
-_four_by_64 = code.instruction(numba.void, _emit_tile(4, LANES, 4))
-_four_by_16 = code.instruction(numba.void, _emit_tile(4, LANES, 1))
-_four_by_1 = code.instruction(numba.void, _emit_tile(4, 1, 1))
-_one_by_64 = code.instruction(numba.void, _emit_tile(1, LANES, 4))
-_one_by_16 = code.instruction(numba.void, _emit_tile(1, LANES, 1))
-_one_by_1 = code.instruction(numba.void, _emit_tile(1, 1, 1))
+def _emit_one_of_all(builder: Any, rows: Any, columns: Any, size: Any, *tile: Any) -> None:
+    for kind in itertools.product(TALL, WIDE, SIZES):
+        same = [builder.icmp_signed("==", *pair) for pair in zip((rows, columns, size), map(I64, kind), strict=True)]
+        with builder.if_then(builder.and_(builder.and_(*same[:2]), same[2])):
+            lanes = min(kind[1], LANES)
+            _emit_tile(kind[0], lanes, kind[1] // lanes, kind[2])(builder, *tile)
+
+
+_tile = code.instruction(numba.void, _emit_one_of_all)
 
 
 @numba.njit(cache=True)
 @no_type_check
-def _multiply(a: int, a_row: int, b: int, b_row: int, y: int, y_row: int, rows: int, columns: int, count: int) -> None:
-    """y = a B in float32; a has `rows` rows, B `count`, of which `columns` are wanted."""
+def _multiply(
+    a: int,
+    a_row: int,
+    b: int,
+    b_row: int,
+    y: int,
+    y_row: int,
+    rows: int,
+    columns: int,
+    count: int,
+    size: int,
+    next_b: int,
+) -> None:
+    """y = a B in float32; a has `rows` rows, B `count`, of which `columns` are wanted, with `size` bytes a number.
+
+    The next B that will be wanted is `next_b` bytes further.
+    """
     column = 0
     while column < columns:
         left = columns - column
-        wide = 64 if left >= 64 else (16 if left >= 16 else 1)
-        row, part, place = 0, b + 4 * column, y + 4 * column
+        if left < LANES <= columns:  # a few are computed again
+            column, left = columns - LANES, LANES
+        wide = 64 if left >= 64 else (32 if left >= 32 else (16 if left >= 16 else 1))
+        row, part, place = 0, b + size * column, y + 4 * column
         while row < rows:
-            four, x, out = rows - row >= 4, a + row * a_row, place + row * y_row
-            if wide == 64:
-                if four:
-                    _four_by_64((x, a_row, part, b_row, out, y_row, count))
-                else:
-                    _one_by_64((x, a_row, part, b_row, out, y_row, count))
-            elif wide == 16:
-                if four:
-                    _four_by_16((x, a_row, part, b_row, out, y_row, count))
-                else:
-                    _one_by_16((x, a_row, part, b_row, out, y_row, count))
-            elif four:
-                _four_by_1((x, a_row, part, b_row, out, y_row, count))
-            else:
-                _one_by_1((x, a_row, part, b_row, out, y_row, count))
-            row += 4 if four else 1
+            left = rows - row
+            tall = 1 if left < 4 else (5 if left == 5 else 4)
+            at_row = (a + row * a_row, a_row, part, b_row, place + row * y_row, y_row, count, next_b)
+            _tile((tall, wide, size, *at_row))
+            row += tall
         column += wide
 
 
 @numba.njit(cache=True)
 @no_type_check
 def _seen(mask: int, by_query: int, queries: int, places: int) -> tuple[int, int]:
-    """From which key on, and up to which, any query sees some."""
+    """From which key on, and up to which, any query sees some: whole vectors of them."""
     first, last = places, 0
     for row in range(queries):
         allowed = numba.carray(code.pointer((mask + row * by_query,)), (places,), np.uint8)
@@ -138,18 +172,18 @@ def _seen(mask: int, by_query: int, queries: int, places: int) -> tuple[int, int
         while start < first and allowed[start] == 0:
             start += 1
         first, last = min(first, start), max(last, stop)
-    return first // LANES * LANES, last
+    return first // LANES * LANES, min(-(-last // LANES) * LANES, places)
 
 
 @numba.njit(cache=True)
 @no_type_check
-def _head(work: int, part: int) -> None:
+def _head(numbers: np.ndarray, part: int) -> None:
     """One head of one sequence."""
-    numbers = code.words(work, 14)
     heads, queries, d_k, d_v, places = numbers[5], numbers[6], numbers[7], numbers[8], numbers[9]
     query, out = numbers[0] + 4 * part * queries * d_k, numbers[4] + 4 * part * queries * d_v
     seen = part // numbers[13]  # so many heads share its keys and values
-    keys, values = numbers[1] + 4 * seen * d_k * places, numbers[2] + 4 * seen * places * d_v
+    size = numbers[14]  # of a number in the cache, in bytes
+    keys, values = numbers[1] + size * seen * d_k * places, numbers[2] + size * seen * places * d_v
     mask = numbers[3] + (part // heads) * numbers[10] + (part % heads) * numbers[11]
     first, last = _seen(mask, numbers[12], queries, places)
     count = last - first
@@ -157,23 +191,40 @@ def _head(work: int, part: int) -> None:
         numba.carray(code.pointer((out,)), (queries * d_v,), np.float32)[:] = 0
         return
     weights = np.empty((queries, count), np.float32)
-    row_of_weights = 4 * count
-    _multiply(query, 4 * d_k, keys + 4 * first, 4 * places, weights.ctypes.data, row_of_weights, queries, count, d_k)
+    at, row_of_weights = np.int64(weights.ctypes.data), 4 * count
+    keys += size * first
+    _multiply(query, 4 * d_k, keys, size * places, at, row_of_weights, queries, count, d_k, size, size * d_k * places)
     scale = np.float32(1 / math.sqrt(d_k))
     for row in range(queries):
         allowed = numba.carray(code.pointer((mask + row * numbers[12] + first,)), (count,), np.uint8)
-        _softmax(weights[row], allowed, scale)
-    _multiply(weights.ctypes.data, row_of_weights, values + 4 * first * d_v, 4 * d_v, out, 4 * d_v, queries, d_v, count)
+        # Not a row of the array, of which Numba would count the uses, one thread after the other.
+        _softmax(numba.carray(code.pointer((at + row * row_of_weights,)), (count,), np.float32), allowed, scale)
+    values += size * first * d_v
+    _multiply(at, row_of_weights, values, size * d_v, out, 4 * d_v, queries, d_v, count, size, size * d_v * places)
     weights[0, 0] = 0  # Numba frees an array after its last use, and does not know that its address was one.
 
 
-_all_heads = code.in_parts("attention", _head)
+@numba.cfunc(numba.int64(numba.int64, numba.int64), cache=True)
+@no_type_check
+def _some_heads(work: int, part: int) -> int:
+    numbers = code.words(work, 17)
+    together = numbers[15]
+    for head in range(part * together, min((part + 1) * together, numbers[16])):
+        _head(numbers, head)
+    return 0
+
+
+code.define("plainformer_heads", _some_heads.address)
+_heads = code.symbol("plainformer_heads")
 
 
 @numba.cfunc(numba.int64(numba.int64), cache=True)
 @no_type_check
 def attention(frame: int) -> int:
-    """What XLA calls: Q (batch, heads, query, d_k), Kᵀ, V and a mask that may be 1 long but along the keys."""
+    """What XLA calls: Q (batch, heads, query, d_k), Kᵀ, V and a mask that may be 1 long but along the keys.
+
+    Q is float32, keys and values are, or are float16.
+    """
     if code.asks_for_version(frame):
         return 0
     query, shape = code.argument(frame, 0)
@@ -186,7 +237,10 @@ def attention(frame: int) -> int:
     by_head = allowed[2] * places if allowed[1] > 1 else 0
     by_batch = allowed[1] * allowed[2] * places if allowed[0] > 1 else 0
     helpers = batch * heads * queries * places * d_k // SHARE
+    size = 2 if code.is_float16(frame, 1) else 4
     sizes, steps = (heads, queries, d_k, d_v, places), (by_batch, by_head, by_query)
-    work = (query, keys, values, mask, code.result(frame)[0], *sizes, *steps, heads // wide[1])
-    _all_heads(frame, batch * heads, helpers, work)
+    count = batch * heads
+    together = max(count // PARTS, 1)
+    work = (query, keys, values, mask, code.result(frame)[0], *sizes, *steps, heads // wide[1], size, together, count)
+    code.in_parts(frame, _heads(()), -(-count // together), helpers, work)
     return 0

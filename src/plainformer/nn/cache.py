@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from plainformer.nn.mask import cache_mask
 from plainformer.shapes import Allowed, Array, Float, Int
@@ -18,6 +19,13 @@ class KeysValues(NamedTuple):
 
     keys: Float[Array, "batch heads d_k key"]
     values: Float[Array, "batch heads key d_v"]
+
+    def astype(self, dtype: DTypeLike) -> "KeysValues":
+        """In another type. Numbers too large for it become its largest."""
+        largest = float(jnp.finfo(dtype).max)
+        if largest < float(jnp.finfo(self.keys.dtype).max):
+            self = KeysValues(*(jnp.clip(one, -largest, largest) for one in self))
+        return KeysValues(self.keys.astype(dtype), self.values.astype(dtype))
 
 
 class Placement(NamedTuple):
@@ -43,7 +51,7 @@ def places_of(caches: tuple[KeysValues, ...]) -> int:
     return max((cache.values.shape[2] for cache in caches), default=0)
 
 
-def empty_cache(batch: int, heads: int, places: int, d_k: int, d_v: int, dtype: jnp.dtype) -> KeysValues:
+def empty_cache(batch: int, heads: int, places: int, d_k: int, d_v: int, dtype: DTypeLike) -> KeysValues:
     """Room for `places` tokens; what is not yet written is hidden by a mask."""
     return KeysValues(jnp.zeros((batch, heads, d_k, places), dtype), jnp.zeros((batch, heads, places, d_v), dtype))
 

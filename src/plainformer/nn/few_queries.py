@@ -16,8 +16,9 @@ Query = Float[Array, "batch heads query d_k"]
 
 
 def suits(query: Query, seen: KeysValues) -> bool:
-    """Whether they are few, and float32."""
-    return query.shape[2] <= FEW and all(array.dtype == jnp.float32 for array in (query, *seen))
+    """Whether they are few, and float32; keys and values may be float16."""
+    kinds = jnp.float32, jnp.float16
+    return query.shape[2] <= FEW and query.dtype == jnp.float32 and seen.keys.dtype == seen.values.dtype in kinds
 
 
 def attention_of_few(query: Query, seen: KeysValues, mask: Mask | None) -> Float[Array, "batch heads query d_v"]:

@@ -46,9 +46,9 @@ def _work() -> bool:
             one, many = jnp.ones((1, 1, 1, 1)), jnp.ones(2048)
             mean = call("attention", one.shape, one, one, 3 * one, one == 1)
             # As large as to be shared with XLA's threads.
-            x, weight = jnp.ones((1, 1024), jnp.int16), jnp.ones((32, 512, 64, 2), jnp.int8)
-            sums = call("product", (1, 2048), x, jnp.ones(1), weight, many, many)
-            if bool((mean == 3).all()) and bool((sums == 1025).all()):
+            x, weight = jnp.ones((1, 1024)), jnp.ones((32, 512, 64, 2), jnp.int8)
+            sums = call("product", (1, 2048), x, weight, jnp.zeros(2048, jnp.int32), many, many)
+            if bool((mean == 3).all()) and bool((jnp.abs(sums - 1025) < 0.01).all()):
                 return True
         reason = f"3 is {float(mean.max())}, 1,025 is {float(sums.min())} to {float(sums.max())}"
     except Exception as error:  # of Numba, LLVM, XLA or JAX, whose versions were never tried together

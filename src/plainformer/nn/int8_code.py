@@ -1,136 +1,217 @@
-"""Products with int8 weights in machine code; `int8.by_digits` says what they are."""
+"""Products with int8 weights in machine code; `int8.by_digits` and `int8.by_bytes` say what they are."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any, no_type_check
 
 import numpy as np
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.int8 import GROUP
-from plainformer.nn.machine_code import F32, I16, I32, I64, LANES, ir, numba
+from plainformer.nn.int8 import GROUP, INPUT_LEVELS, LEVELS, MIDDLE
+from plainformer.nn.machine_code import F32, I8, I16, I32, I64, LANES, ir, numba
 
 WIDE = GROUP // LANES  # vectors of outputs at a time
-EXACT = 512  # inputs whose products with a weight sum up in 32 bits
-SHARE = 1 << 20  # products with a weight for which it pays to wake another thread
+PAIR, FOUR = 2, 4  # inputs that meet their weights in one instruction: of sixteen bits, and of eight
+TALL = 1, 2, 4  # rows of a tile
+EXACT = 512  # inputs of sixteen bits whose products with a weight sum up in 32 bits
+MEMORY, WORK = 1 << 20, 1 << 21  # weights, and instructions with them, for which it pays to wake another thread
+SHIFT = np.float32(3 << 22)  # added to a small number, it leaves no room for what is behind the point
 
-# Nothing to be added, and factors that change nothing, for every group.
+# Nothing to be added, and factors that change nothing, for every group. (No bits: the integer zero, too.)
 NEUTRAL = np.repeat(np.array([0, 1], np.float32), GROUP)
 code.define("plainformer_neutral", NEUTRAL.ctypes.data)
 _neutral = code.symbol("plainformer_neutral")
 
+# --- inputs -----------------------------------------------------------------------------------------------------------
 
-def _emit_tile(rows: int) -> Callable[..., None]:
-    """y = (before + x W) s t + b over a stretch of inputs, for `rows` rows and the outputs of a group.
 
-    Rows are so many bytes apart; s is a number for each row, t and b one for each output. Two inputs and the weights of
-    sixteen outputs for them meet in one instruction, where a processor has it (VNNI): LLVM finds it in products of
-    whose even and odd places the sums are taken.
+@numba.njit(cache=True)
+@no_type_check
+def _peak(bits: np.ndarray) -> float:
+    """The largest number, signs aside. Bits of numbers without a sign are in their order, and those of NaN beyond."""
+    peak = np.int32(0)
+    for place in range(len(bits)):
+        peak = max(peak, np.int32(bits[place] & np.int32(0x7FFFFFFF)))
+    return code.as_float32((np.int64(peak),))
+
+
+@numba.njit(error_model="numpy", cache=True)
+@no_type_check
+def _to_levels(x: np.ndarray, levels: float, middle: float, rounded: np.ndarray) -> float:
+    """`int8.to_whole_numbers` of one row, zero at `middle`, into `rounded`, which it fills up; gives the scale."""
+    peak = _peak(x.view(np.int32))
+    scale, inverse = (np.float32(1), np.float32(1)) if peak == 0 else (peak * (np.float32(1) / levels), levels / peak)
+    for place in range(len(x)):
+        whole = (x[place] * inverse + SHIFT) - SHIFT
+        rounded[place] = np.int32(whole + middle)
+    for place in range(len(x), len(rounded)):
+        rounded[place] = np.int32(middle)
+    return scale
+
+
+# --- sums -------------------------------------------------------------------------------------------------------------
+
+
+def _spread(builder: Any, numbers: Any, places: Any) -> Any:
+    return builder.shuffle_vector(numbers, ir.Constant(numbers.type, ir.Undefined), places)
+
+
+def _add_pairs(builder: Any, total: Any, inputs: Any, weights: Any) -> Any:
+    """LLVM finds the instruction for it, where a processor has one, in products of whose even and odd places the sums
+    are taken."""
+    products = builder.mul(inputs, weights)
+    halves = [_spread(builder, products, code.constant(I32, *range(start, PAIR * LANES, PAIR))) for start in (0, 1)]
+    return builder.add(total, builder.add(*halves))
+
+
+def _add_fours(builder: Any, total: Any, inputs: Any, weights: Any) -> Any:
+    """Inputs have no sign."""
+    if code.has_feature("avx512vnni"):
+        kind = ir.FunctionType(total.type, [total.type] * 3)
+        return builder.call(code.external(builder, "llvm.x86.avx512.vpdpbusd.512", kind), [total, inputs, weights])
+    singly = ir.VectorType(I32, FOUR * LANES)
+    bytes_of = [builder.bitcast(numbers, ir.VectorType(I8, FOUR * LANES)) for numbers in (inputs, weights)]
+    products = builder.mul(builder.zext(bytes_of[0], singly), builder.sext(bytes_of[1], singly))
+    for start in range(FOUR):
+        places = code.constant(I32, *range(start, FOUR * LANES, FOUR))
+        total = builder.add(total, _spread(builder, products, places))
+    return total
+
+
+def _emit_tile(rows: int, together: int) -> Callable[..., None]:
+    """y = (before + start + x W) s t + b over a stretch of inputs, for `rows` rows and the outputs of a group.
+
+    Rows are so many bytes apart; s is a number for each row, start, t and b have one for each output. Two or four
+    inputs and the weights of sixteen outputs for them meet in one instruction, where a processor has it (VNNI).
     """
 
     def emit(builder: Any, *addresses: Any) -> None:
-        x, x_row, weight, inputs, before, before_row, y, y_row, of_rows, next_of_rows, of_outputs, bias = addresses
-        pairs = ir.VectorType(I32, 2 * LANES)
-        halves = [code.constant(I32, *range(start, 2 * LANES, 2)) for start in (0, 1)]
-        twice, all_of_one = code.constant(I32, *[0, 1] * LANES), code.constant(I32, *[0] * LANES)
+        x, x_row, weight, start, inputs, before, before_row, y, y_row, of_rows, next_of_rows, of_outputs, bias = (
+            addresses
+        )
+        all_of_one = code.constant(I32, *[0] * LANES)
 
         def of(address: Any, row_bytes: Any, row: int, bytes_further: Any) -> Any:
             return builder.add(builder.add(address, builder.mul(row_bytes, I64(row))), bytes_further)
 
-        def spread(numbers: Any, places: Any) -> Any:
-            return builder.shuffle_vector(numbers, ir.Constant(numbers.type, ir.Undefined), places)
-
-        def two_inputs(place: Any, row: int) -> Any:
-            _, two = code.vector(builder, of(x, x_row, row, builder.mul(place, I64(2))), I16, 2)
-            return builder.sext(spread(two, twice), pairs)
+        def some_inputs(place: Any, row: int) -> Any:
+            address = of(x, x_row, row, builder.mul(place, I64(4 // together)))
+            if together == FOUR:
+                return _spread(builder, code.vector(builder, address, I32, 1)[1], all_of_one)
+            _, two = code.vector(builder, address, I16, PAIR)
+            twice = _spread(builder, two, code.constant(I32, *[0, 1] * LANES))
+            return builder.sext(twice, ir.VectorType(I32, PAIR * LANES))
 
         def their_weights(place: Any, column: int) -> Any:
-            address = of(weight, builder.mul(place, I64(GROUP)), 1, I64(2 * LANES * column))
-            return builder.sext(code.vector(builder, address, ir.IntType(8), 2 * LANES)[1], pairs)
+            address = of(weight, builder.mul(place, I64(GROUP)), 1, I64(together * LANES * column))
+            if together == FOUR:
+                return code.vector(builder, address, I32, LANES)[1]
+            _, narrow = code.vector(builder, address, I8, PAIR * LANES)
+            return builder.sext(narrow, ir.VectorType(I32, PAIR * LANES))
 
         def add(total: Any, left: Any, right: Any) -> Any:
-            products = builder.mul(left, right)
-            return builder.add(total, builder.add(*[spread(products, half) for half in halves]))
+            return (_add_fours if together == FOUR else _add_pairs)(builder, total, left, right)
 
-        zeros = [[code.constant(I32, *[0] * LANES)] * WIDE] * rows
-        totals = code.sums_of_products(builder, inputs, 2, zeros, two_inputs, their_weights, add)
+        def by_output(numbers: Any, kind: Any, column: int) -> Any:
+            return code.vector(builder, of(numbers, I64(0), 0, I64(4 * LANES * column)), kind, LANES)[1]
+
+        starts = [[by_output(start, I32, column) for column in range(WIDE)]] * rows
+        totals = code.sums_of_products(builder, inputs, together, starts, some_inputs, their_weights, add)
         for row, columns in enumerate(totals):
             _, scale = code.vector(builder, of(of_rows, next_of_rows, row, I64(0)), F32, 1)
             for column, total in enumerate(columns):
                 further = I64(4 * LANES * column)
                 _, so_far = code.vector(builder, of(before, before_row, row, further), F32, LANES)
-                _, by_output = code.vector(builder, of(of_outputs, I64(0), 0, further), F32, LANES)
-                _, added = code.vector(builder, of(bias, I64(0), 0, further), F32, LANES)
                 whole = builder.fadd(so_far, builder.sitofp(total, so_far.type))
-                scaled = builder.fmul(builder.fmul(whole, spread(scale, all_of_one)), by_output)
+                scaled = builder.fmul(whole, _spread(builder, scale, all_of_one))
+                scaled = builder.fmul(scaled, by_output(of_outputs, F32, column))
                 place = code.at(builder, of(y, y_row, row, further), so_far.type)
-                builder.store(builder.fadd(scaled, added), place).align = 1
+                builder.store(builder.fadd(scaled, by_output(bias, F32, column)), place).align = 1
 
     return emit
 
 
-_one_row = code.instruction(numba.void, _emit_tile(1))
-_two_rows = code.instruction(numba.void, _emit_tile(2))
-_four_rows = code.instruction(numba.void, _emit_tile(4))
+def _emit_one_of_all(builder: Any, rows: Any, together: Any, *tile: Any) -> None:
+    for kind in itertools.product(TALL, (PAIR, FOUR)):
+        same = [builder.icmp_signed("==", *pair) for pair in zip((rows, together), map(I64, kind), strict=True)]
+        with builder.if_then(builder.and_(*same)):
+            _emit_tile(*kind)(builder, *tile)
 
 
-@numba.njit(cache=True)
+_tile = code.instruction(numba.void, _emit_one_of_all)
+
+
+@numba.cfunc(numba.int64(numba.int64, numba.int64), cache=True)
 @no_type_check
-def _group(work: int, group: int) -> None:
-    """The outputs of one group, for all rows, over 512 inputs at a time; scaled when the last of them are in."""
-    x, x_scale, weight, scale, bias, y, rows, d_in, d_out = code.words(work, 9)
-    weight, scale, bias = weight + group * GROUP * d_in, scale + group * GROUP * 4, bias + group * GROUP * 4
+def _group(work: int, group: int) -> int:
+    """The outputs of one group, for all rows, over a stretch of inputs at a time; scaled when the last are in."""
+    x, x_scale, weight, start, scale, bias, y, rows, width, together, d_out = code.words(work, 11)
     first, wanted = group * GROUP, min(GROUP, d_out - group * GROUP)
-    x_row, out_row, out = 2 * d_in, 4 * d_out, y + first * 4
+    weight, start, scale, bias = weight + first * width, start + first * 4, scale + first * 4, bias + first * 4
+    of_input = 4 // together
+    out_row, out = 4 * d_out, y + first * 4
     nothing = _neutral(())
     ones = nothing + 4 * GROUP
     narrow = np.empty((rows if wanted < GROUP else 0, GROUP), np.float32)
     if wanted < GROUP:
         out, out_row = np.int64(narrow.ctypes.data), 4 * GROUP
-    for start in range(0, d_in, EXACT):
-        inputs, part = min(EXACT, d_in - start), weight + start * GROUP
-        is_last = start + EXACT >= d_in
+    stretch = EXACT if together == PAIR else width
+    for begin in range(0, width, stretch):
+        inputs = min(stretch, width - begin)
+        is_last = begin + stretch >= width
         by_row, row_step = (x_scale, 4) if is_last else (ones, 0)
         by_output, added = (scale, bias) if is_last else (ones, nothing)
         row = 0
         while row < rows:
-            place, numbers = out + row * out_row, x + row * x_row + start * 2
-            before, before_row = (place, out_row) if start > 0 else (nothing, 0)
-            left = (numbers, x_row, part, inputs, before, before_row, place, out_row)
-            right = (by_row + row * row_step, row_step, by_output, added)
-            if rows - row >= 4:
-                _four_rows(left + right)
-                row += 4
-            elif rows - row >= 2:
-                _two_rows(left + right)
-                row += 2
-            else:
-                _one_row(left + right)
-                row += 1
+            place, numbers = out + row * out_row, x + (row * width + begin) * of_input
+            before, before_row = (place, out_row) if begin > 0 else (nothing, 0)
+            inner = (numbers, width * of_input, weight + begin * GROUP, start, inputs, before, before_row)
+            outer = (place, out_row, by_row + row * row_step, row_step, by_output, added)
+            left = rows - row
+            tall = 4 if left >= 4 else (2 if left >= 2 else 1)
+            _tile((tall, together, *inner, *outer))
+            row += tall
     for row in range(len(narrow)):
         to = numba.carray(code.pointer((y + 4 * (row * d_out + first),)), (wanted,), np.float32)
         for column in range(wanted):
             to[column] = narrow[row, column]
+    return 0
 
 
-_all_groups = code.in_parts("product", _group)
+code.define("plainformer_group", _group.address)
+_one_group = code.symbol("plainformer_group")
 
 
 @numba.cfunc(numba.int64(numba.int64), cache=True)
 @no_type_check
 def product(frame: int) -> int:
-    """What XLA calls: (Σ x w) s t + b of int16 x (rows, d_in) and int8 w (groups, d_in / 2, GROUP, 2).
+    """What XLA calls: (Σ q w) s t + b of x (rows, d_in), rounded to q s, and int8 w (groups, d_in / n, GROUP, n).
 
-    s is a number for each row, t and b have one for each output, as many as the groups have.
+    For n = 2 q has sixteen bits, for n = 4 eight; s is a number for each row, t and b have one for each output, as many
+    as the groups have. So has what the sums start with.
     """
     if code.asks_for_version(frame):
         return 0
     x, shape = code.argument(frame, 0)
-    x_scale, _ = code.argument(frame, 1)
-    weight, grouped = code.argument(frame, 2)
+    weight, grouped = code.argument(frame, 1)
+    start, _ = code.argument(frame, 2)
     scale, _ = code.argument(frame, 3)
     bias, _ = code.argument(frame, 4)
     y, result_shape = code.result(frame)
-    rows, d_in, groups, d_out = shape[0], shape[1], grouped[0], result_shape[1]
-    helpers = rows * d_in * d_out // SHARE
-    _all_groups(frame, groups, helpers, (x, x_scale, weight, scale, bias, y, rows, d_in, d_out))
+    rows, d_in, groups, together, d_out = shape[0], shape[1], grouped[0], grouped[3], result_shape[1]
+    width = grouped[1] * together
+    numbers = numba.carray(code.pointer((x,)), (rows, d_in), np.float32)
+    pairs = np.empty((rows if together == PAIR else 0, width), np.int16)
+    fours = np.empty((rows if together == FOUR else 0, width), np.uint8)
+    x_scale = np.empty(rows, np.float32)
+    for row in range(len(pairs)):
+        x_scale[row] = _to_levels(numbers[row], np.float32(INPUT_LEVELS), np.float32(0), pairs[row])
+    for row in range(len(fours)):
+        x_scale[row] = _to_levels(numbers[row], np.float32(LEVELS), np.float32(MIDDLE), fours[row])
+    rounded = np.int64(pairs.ctypes.data if together == PAIR else fours.ctypes.data)
+    helpers = max(d_in * d_out // MEMORY, rows * d_in * d_out // (together * WORK))
+    work = (rounded, np.int64(x_scale.ctypes.data), weight, start, scale, bias, y, rows, width, together, d_out)
+    code.in_parts(frame, _one_group(()), groups, helpers, work)
+    # Numba frees an array after its last use, and does not know that its address was one.
+    pairs[:1, :1], fours[:1, :1], x_scale[:1] = 0, 0, 0
     return 0

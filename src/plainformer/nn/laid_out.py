@@ -15,8 +15,9 @@ from plainformer.nn import foreign, int8
 from plainformer.nn.linear import Linear
 from plainformer.shapes import Array, Float, Int
 
-Precision = Literal["float32", "bfloat16", "int8"]
+Precision = Literal["float32", "bfloat16", "int8", "w8a8"]
 
+INT8: dict[Precision, Literal[8, 16]] = {"int8": 16, "w8a8": 8}  # and the bits of the inputs of their products
 FEW = 32  # rows: up to here the weights are the left factor, which no library rearranges
 
 Model = TypeVar("Model", bound=eqx.Module)
@@ -27,27 +28,36 @@ class LaidOut(eqx.Module):
 
     float32: as they are. bfloat16: the weights and, at each product, the inputs are rounded to it. int8: each output's
     weights are rounded to 255 levels of their largest (absmax, per channel), inputs to sixteen bits, so that the
-    weights alone lose precision (`nn/int8.py`). Sums are float32, of int8 exact in whole or in parts.
+    weights alone lose precision (`nn/int8.py`). w8a8: inputs (activations) are rounded to 255 levels as well, of the
+    largest of their token, and keys and values are kept in float16. Sums are float32, of int8 exact in whole or in
+    parts.
     """
 
     weight: Float[Array, "d_out d_in"] | Int[Array, "d_out d_in"]
     scale: Float[Array, " d_out"] | None
     bias: Float[Array, " d_out"] | None
+    precision: Precision = eqx.field(static=True)
 
     def __init__(
         self, weight: Float[Array, "d_out d_in"], bias: Float[Array, " d_out"] | None, precision: Precision
     ) -> None:
-        self.weight, self.scale, self.bias = weight, None, bias
-        if precision == "int8":
+        self.weight, self.scale, self.bias, self.precision = weight, None, bias, precision
+        if precision in INT8:
             self.weight, self.scale = int8.to_int8(weight)
         elif precision == "bfloat16":
             self.weight = self.weight.astype(jnp.bfloat16)
 
+    @property
+    def input_bits(self) -> int:
+        """To how many bits the inputs of a product are rounded."""
+        return 16 if self.precision == "bfloat16" else INT8.get(self.precision, 32)
+
     def __call__(self, x: Float[Array, "*axes d_in"]) -> Float[Array, "*axes d_out"]:
         tokens = x.reshape(-1, x.shape[-1])
         if self.scale is not None:
-            y = int8.by_digits(tokens, self.weight, self.scale)
-        elif self.weight.dtype == jnp.bfloat16:
+            multiply = int8.by_digits if self.precision == "int8" else int8.by_bytes
+            y = multiply(tokens, self.weight, self.scale)
+        elif self.precision == "bfloat16":
             # Two rows at least: XLA's own product of one row is ten times slower than its library's of two.
             rows = jnp.broadcast_to(tokens, (2, tokens.shape[1])) if len(tokens) == 1 else tokens
             y = _product(rows.astype(jnp.bfloat16), self.weight)[: len(tokens)]
@@ -69,7 +79,7 @@ def lay_out(model: Model, precision: Precision, tied: Float[Array, "vocab d_mode
     Args:
         tied: the table that is the model's output projection, where it has none of its own (`output` None).
     """
-    machine_code = precision == "int8" and foreign.are_available()
+    machine_code = precision in INT8 and foreign.are_available()
     laid = _with_linears_laid_out(model, precision, machine_code)
     if tied is None:
         return laid
@@ -89,7 +99,9 @@ def _with_linears_laid_out(model: Model, precision: Precision, machine_code: boo
 def _laid_out(
     weight: Float[Array, "d_out d_in"], bias: Float[Array, " d_out"] | None, precision: Precision, machine_code: bool
 ) -> ForDecoding:
-    return int8.Grouped(*int8.to_int8(weight), bias) if machine_code else LaidOut(weight, bias, precision)
+    if not machine_code:
+        return LaidOut(weight, bias, precision)
+    return int8.Grouped(*int8.to_int8(weight), bias, input_bits=INT8[precision])
 
 
 def _product(a: Float[Array, "rows d_in"], b: Float[Array, "outputs d_in"]) -> Float[Array, "rows outputs"]:

@@ -16,18 +16,21 @@ from plainformer.extras import require
 
 numba: Any = require("numba", extra="cpu")
 cgutils: Any = require("numba.core.cgutils", extra="cpu")
+codegen: Any = require("numba.core.codegen", extra="cpu")
 intrinsic: Any = require("numba.extending", extra="cpu").intrinsic
 ir: Any = require("llvmlite.ir", extra="cpu")
 llvm: Any = require("llvmlite.binding", extra="cpu")
 
-I16, I32, I64, F32 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.FloatType()
+I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+F16, F32 = ir.HalfType(), ir.FloatType()
 LANES = 16  # numbers of 32 bits in the widest vectors of today; where they are narrower, LLVM takes two or four
 
 # Where things are, in words. In a call: its extension, XLA's functions, the context, the arguments and the results.
 EXTENSION, FUNCTIONS, CONTEXT, ARGUMENTS, RESULTS = 1, 2, 3, 9, 14
 KIND, METADATA, VERSION = 1, 3, 3  # of the extension, the last of what it points to
 A_QUESTION = 1  # the kind of an extension that asks
-DATA, SHAPE = 3, 5  # of an array
+DTYPE, DATA, SHAPE = 2, 3, 5  # of an array
+FLOAT16 = 10  # the number of a dtype
 SCHEDULE, THREADS = 17, 18  # of XLA's functions
 HEADER = 3 << 32  # version 0.3 of the header, as two numbers of 32 bits
 
@@ -53,8 +56,8 @@ def at(builder: Any, address: Any, kind: Any) -> Any:
     return builder.inttoptr(address, kind.as_pointer())
 
 
-def _emit_call(builder: Any, function: Any, argument: Any) -> Any:
-    return builder.call(at(builder, function, ir.FunctionType(I64, [I64])), [argument])
+def _emit_call(builder: Any, function: Any, *arguments: Any) -> Any:
+    return builder.call(at(builder, function, ir.FunctionType(I64, [I64] * len(arguments))), arguments)
 
 
 def _emit_add(builder: Any, address: Any, number: Any) -> Any:
@@ -66,12 +69,24 @@ def _emit_swap(builder: Any, address: Any, old: Any, new: Any) -> Any:
     return builder.zext(builder.extract_value(pair, 1), I64)
 
 
+def external(builder: Any, name: str, kind: Any) -> Any:
+    """Something that is defined elsewhere, by its name; one of LLVM's own functions, too."""
+    new = ir.Function if isinstance(kind, ir.FunctionType) else ir.GlobalVariable
+    return builder.module.globals.get(name) or new(builder.module, kind, name)
+
+
+def has_feature(name: str) -> bool:
+    """Whether Numba makes code for processors with it (LLVM's name)."""
+    config = numba.config
+    features = config.CPU_FEATURES if config.CPU_FEATURES is not None else codegen.get_host_cpu_features()
+    return f"+{name}" in features.split(",")
+
+
 def symbol(name: str) -> Any:
     """A function of an empty tuple: where a symbol lies, which is looked up whenever the code is loaded."""
 
     def emit(builder: Any) -> Any:
-        found = builder.module.globals.get(name) or ir.GlobalVariable(builder.module, ir.IntType(8), name)
-        return builder.ptrtoint(found, I64)
+        return builder.ptrtoint(external(builder, name, I8), I64)
 
     return instruction(numba.int64, emit)
 
@@ -81,10 +96,13 @@ def define(name: str, address: int) -> None:
     llvm.add_symbol(name, address)
 
 
-pointer = instruction(numba.types.voidptr, lambda builder, address: at(builder, address, ir.IntType(8)))
-_call = instruction(numba.int64, _emit_call)  # (function, argument)
+pointer = instruction(numba.types.voidptr, lambda builder, address: at(builder, address, I8))
+_call = instruction(numba.int64, _emit_call)  # (function, argument, …)
 _add = instruction(numba.int64, _emit_add)  # atomically; gives what was there before
 _swap = instruction(numba.int64, _emit_swap)  # 1 if `old` was there, and `new` is now
+
+
+as_float32 = instruction(numba.float32, lambda builder, bits: builder.bitcast(builder.trunc(bits, I32), F32))
 
 
 @numba.njit(cache=True)
@@ -100,6 +118,14 @@ def vector(builder: Any, address: Any, kind: Any, count: int) -> tuple[Any, Any]
     loaded = builder.load(place)
     loaded.align = 1
     return place, loaded
+
+
+def prefetch(builder: Any, address: Any) -> None:
+    """Ask for a line of memory that will soon be read; any address will do."""
+    byte = I8.as_pointer()
+    kind = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
+    to_read, to_keep, data = I32(0), I32(3), I32(1)
+    builder.call(external(builder, "llvm.prefetch", kind), [at(builder, address, I8), to_read, to_keep, data])
 
 
 def constant(kind: Any, *numbers: Any) -> Any:
@@ -165,6 +191,14 @@ def argument(frame: int, index: int) -> tuple[int, Any]:
 
 @numba.njit(cache=True)
 @no_type_check
+def is_float16(frame: int, index: int) -> bool:
+    """Whether an argument is; else it is float32, or what is known without asking."""
+    array = words(words(words(frame, 15)[ARGUMENTS], index + 1)[index], 6)
+    return array[DTYPE] & 0xFFFFFFFF == FLOAT16
+
+
+@numba.njit(cache=True)
+@no_type_check
 def result(frame: int) -> tuple[int, Any]:
     """The address of the only result, and its shape as words."""
     array = words(words(words(frame, 15)[RESULTS], 1)[0], 6)
@@ -175,13 +209,15 @@ def result(frame: int) -> tuple[int, Any]:
 
 # What the threads of one call share. None of it is ever freed: a thread that comes late finds that its call is over,
 # or another one in its place, by the number, and leaves.
-CLAIM, DONE, BUSY, CALLS, PARTS, COUNT, REQUEST, WORK, WORDS = 0, 1, 2, 3, 4, 5, 6, 12, 32
+# What is written at every part has lines of a cache for itself: 0 is the claim.
+DONE, BUSY, CALLS, PARTS, PART, COUNT, REQUEST, WORK, WORDS = 8, 16, 17, 18, 19, 20, 24, 32, 56
 CLOSED = 0xFFFFFFFF  # in the place of the next part, of which a claim has the number in its lower half
 MANY = 64
-SLOTS = np.zeros((MANY, WORDS), np.int64)
-SLOT = SLOTS.strides[0]
+SLOT = 8 * WORDS
+SLOTS = np.zeros(MANY * WORDS + 8, np.int64)
 PATIENCE = 1000  # looks at whether others are done, before they are let run
-define("plainformer_slots", SLOTS.ctypes.data)
+FIRST = -(-SLOTS.ctypes.data // 64) * 64  # where a line begins
+define("plainformer_slots", FIRST)
 define("plainformer_yield", ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value or 0)
 _slots, _yield = symbol("plainformer_slots"), symbol("plainformer_yield")
 
@@ -198,67 +234,67 @@ def _take_slot() -> int:
 
 @numba.njit(cache=True)
 @no_type_check
-def _ask_for_help(frame: int, slot: int, helper: int, ticket: int, helpers: int) -> None:
-    """Threads of XLA: as many as wanted, if it has so many beside this one."""
+def _take_part(slot: int, call: int) -> None:
+    shared = words(slot, WORDS)
+    while True:
+        claim = _add((slot, 0))
+        index = claim & CLOSED
+        if claim >> 32 != call or index >= shared[PARTS]:
+            return
+        if _swap((slot, claim, claim + 1)):
+            _call((shared[PART], slot + 8 * WORK, index))
+            _add((slot + 8 * DONE, 1))
+
+
+@numba.cfunc(numba.int64(numba.int64), cache=True)
+@no_type_check
+def _help(ticket: int) -> int:
+    _take_part(_slots(()) + (ticket & 0xFF) * SLOT, ticket >> 8)
+    return 0
+
+
+define("plainformer_help", _help.address)
+_helper = symbol("plainformer_help")
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _ask_for_help(frame: int, slot: int, ticket: int, helpers: int, others: int) -> None:
+    """Threads of XLA: as many as wanted, if it has so many beside this one and what runs `others` calls."""
     call, shared = words(frame, 15), words(slot, WORDS)
     table, request = words(call[FUNCTIONS], 19), slot + 8 * REQUEST
     shared[REQUEST], shared[REQUEST + 1], shared[REQUEST + 2] = 32, 0, call[CONTEXT]
     shared[REQUEST + 3], shared[COUNT] = slot + 8 * COUNT, 1
     _call((table[THREADS], request))
-    shared[REQUEST], shared[REQUEST + 3], shared[REQUEST + 4] = 40, helper, ticket
-    for _ in range(min(shared[COUNT] - 1, helpers)):
+    shared[REQUEST], shared[REQUEST + 3], shared[REQUEST + 4] = 40, _helper(()), ticket
+    for _ in range(min(shared[COUNT] - 1 - others, helpers)):
         _call((table[SCHEDULE], request))
 
 
+@numba.njit(cache=True)
 @no_type_check
-def in_parts(name: str, part: Any) -> Any:
-    """The function (frame, parts, helpers, work) that calls `part(work, index)` for every index.
+def in_parts(frame: int, part: int, parts: int, helpers: int, work: tuple[int, ...]) -> None:
+    """Call the function at the address `part` with (work, index) for every index below `parts`.
 
-    `work` is a tuple of twenty numbers at most, which `part` finds again as words. As many threads of XLA as there are
+    `work` is a tuple of twenty numbers at most, which it finds again as words. As many threads of XLA as there are
     `helpers` take parts too, if they have nothing else to do: what one has begun is waited for, and nothing else.
     """
-
-    @numba.njit
-    def take_part(slot: int, call: int) -> None:
-        shared = words(slot, WORDS)
-        while True:
-            claim = _add((slot, 0))
-            index = claim & CLOSED
-            if claim >> 32 != call or index >= shared[PARTS]:
-                return
-            if _swap((slot, claim, claim + 1)):
-                part(slot + 8 * WORK, index)
-                _add((slot + 8 * DONE, 1))
-
-    @numba.cfunc(numba.int64(numba.int64))
-    def help_with(ticket: int) -> int:
-        take_part(_slots(()) + (ticket & 0xFF) * SLOT, ticket >> 8)
-        return 0
-
-    define(f"plainformer_help_{name}", help_with.address)
-    helper = symbol(f"plainformer_help_{name}")
-
-    @numba.njit
-    def run(frame: int, parts: int, helpers: int, work: tuple[int, ...]) -> None:
-        index = _take_slot()
-        slot = _slots(()) + index * SLOT
-        shared = words(slot, WORDS)
-        call = (shared[CALLS] + 1) & 0x3FFFFFFF
-        # Closed first, under the new number: who comes late for the call before must not see its parts grow.
-        _add((slot, (call << 32) + CLOSED - _add((slot, 0))))
-        shared[CALLS], shared[PARTS], shared[DONE] = call, parts, 0
-        for place, number in enumerate(work):
-            shared[WORK + place] = number
-        _add((slot, -CLOSED))  # from here on it may be helped with
-        if helpers > 0:
-            _ask_for_help(frame, slot, helper(()), call << 8 | index, min(helpers, parts - 1))
-        take_part(slot, call)
-        looks = 0
-        while _add((slot + 8 * DONE, 0)) < parts:
-            looks += 1
-            if looks > PATIENCE:
-                _call((_yield(()), 0))
-        _add((slot + 8 * BUSY, -1))
-
-    run.helper = help_with  # which must not be collected while its address is in use
-    return run
+    index = _take_slot()
+    slot = _slots(()) + index * SLOT
+    shared = words(slot, WORDS)
+    call = (shared[CALLS] + 1) & 0x3FFFFFFF
+    # Closed first, under the new number: who comes late for the call before must not see its parts grow.
+    _add((slot, (call << 32) + CLOSED - _add((slot, 0))))
+    shared[CALLS], shared[PART], shared[PARTS], shared[DONE] = call, part, parts, 0
+    for place, number in enumerate(work):
+        shared[WORK + place] = number
+    _add((slot, -CLOSED))  # from here on it may be helped with
+    if helpers > 0:
+        _ask_for_help(frame, slot, call << 8 | index, min(helpers, parts - 1), index)
+    _take_part(slot, call)
+    looks = 0
+    while _add((slot + 8 * DONE, 0)) < parts:
+        looks += 1
+        if looks > PATIENCE:
+            _call((_yield(()), 0))
+    _add((slot + 8 * BUSY, -1))

@@ -42,6 +42,17 @@ def test_in_int8_only_the_weights_are_rounded(rows: int) -> None:
 
 
 @pytest.mark.parametrize("rows", ROWS)
+def test_in_w8a8_inputs_are_rounded_to_bytes_too(rows: int) -> None:
+    """The exact product of what both were rounded to, each row by its largest, in float64."""
+    made, x = linear(), inputs(rows)
+    laid = LaidOut(made.weight.T, None, "w8a8")
+    level = np.abs(x).max(axis=1, keepdims=True) / LEVELS
+    rounded = np.asarray(laid.weight, np.float64) * np.asarray(laid.scale, np.float64)[:, None]
+    np.testing.assert_allclose(laid(jnp.asarray(x)), np.round(x / level) * level @ rounded.T, rtol=1e-5, atol=1e-5)
+    assert np.abs(laid(jnp.asarray(x)) - x @ rounded.T).max() > 1e-3, "no input was rounded"
+
+
+@pytest.mark.parametrize("rows", ROWS)
 def test_in_bfloat16_inputs_and_weights_have_eight_bits_and_sums_have_more(rows: int) -> None:
     made, x = linear(), inputs(rows)
     laid = LaidOut(made.weight.T, None, "bfloat16")
