@@ -39,7 +39,7 @@ def rows(options: Namespace) -> dict[str, Row]:
         goals=(Ratio(1.5, over=tuple(exact)), Ratio(2.5, over=("Hugging Face float32",))),
         check=same_tokens(0.99, exact=[*exact, "Hugging Face float32"], length=0.01),
         held_equal="The same weights and sources; in float32 99 % of the translations or more are the same, id for id. "
-        "Ours in bfloat16, int8 and w8a8 are held to nothing; their shares are printed. Weights drawn at random lose more by "
+        "Ours in fewer bits are held to nothing; their shares are printed. Weights drawn at random lose more by "
         "rounding than trained ones.",
         unit=per_second("sentences"),
         rounds=7,

@@ -186,7 +186,8 @@ def top_k(
     batch, many = values.shape
     if many <= k * chunk:
         return _top_k(values, k)
-    chunk = next((size for size in range(chunk, 4 * chunk) if many % size == 0), chunk)
+    # Chunks that leave no rest need no filling up, which writes all values once more; k of them there must be.
+    chunk = next((size for size in range(chunk, min(4 * chunk, many // k + 1)) if many % size == 0), chunk)
     filled = jnp.pad(values, ((0, 0), (0, -many % chunk)), constant_values=-jnp.inf)
     chunks = filled.reshape(batch, -1, chunk)
     _, best = _top_k(chunks.max(axis=2), k)

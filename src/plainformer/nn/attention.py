@@ -12,7 +12,7 @@ from plainformer.nn.cache import KeysValues
 from plainformer.nn.flash import FlashKernel, flash_kernel
 from plainformer.nn.int8 import Grouped
 from plainformer.nn.kernel import fast_attention
-from plainformer.nn.laid_out import LaidOut
+from plainformer.nn.laid_out import ForDecoding
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import allowed
 from plainformer.nn.position import Rotary
@@ -87,7 +87,7 @@ class MultiHeadAttention(eqx.Module):
 
     def kept(self, dtype: DTypeLike) -> DTypeLike:
         """The type of keys and values of inputs of this type: float16 where those are rounded to bytes (W8A8)."""
-        rounded = isinstance(self.key, LaidOut | Grouped) and self.key.input_bits == 8
+        rounded = isinstance(self.key, ForDecoding) and self.key.input_bits == 8
         return jnp.float16 if rounded else dtype
 
     def attend(

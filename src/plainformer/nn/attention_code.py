@@ -10,19 +10,20 @@ import numpy as np
 
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import F16, F32, I32, I64, LANES, ir, numba
+from plainformer.nn.machine_threads import in_parts
+
+if platform.machine().lower() in ("x86_64", "amd64") and not code.has_feature("f16c"):
+    raise ImportError("the processor has no instruction for float16 (F16C)")  # LLVM would end the process
 
 SHARE = 1 << 20  # products of queries with keys for which it pays to wake another thread
-PARTS = 32  # of a call, if it has so many heads
+MOST_PARTS = 32  # of a call
 TALL, WIDE, SIZES = (1, 4, 5), (1, 16, 32, 64), (2, 4)  # rows and columns of tiles, and bytes of a number
 LINE = 64  # bytes that come from memory together
-LOWEST = -0x7F7FFFFF  # in the order of whole numbers: the least float32
+LOWEST = -0x7F7FFFFF  # in the order of whole numbers: next to the least float32
 LOG2_E = np.float32(math.log2(math.e))
 LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(math.log(2) - 0.693359375)  # the first has zeros at its end
 TAYLOR = tuple(np.float32(1 / math.factorial(power)) for power in range(8))
 SMALLEST = np.float32(-87.0)  # whose exponential is the smallest normal number, more or less
-if platform.machine().lower() in ("x86_64", "amd64") and not code.has_feature("f16c"):
-    raise ImportError("the processor has no instruction for float16 (F16C)")  # LLVM would end the process
-
 ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}  # what sums may be changed by, so that they are taken side by side
 
 
@@ -81,19 +82,21 @@ def _softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
         scores[key] *= share
 
 
-def _emit_tile(rows: int, lanes: int, vectors: int, size: int) -> Callable[..., None]:
-    """y = a B for `rows` rows and `lanes` times `vectors` columns; rows of each are so many bytes apart.
+def _emit_tile(rows: int, columns: int, size: int) -> Callable[..., None]:
+    """y = a B for so many rows and columns; rows of each are so many bytes apart.
 
-    A number of B takes `size` bytes: float32, or float16.
+    A number of B takes `size` bytes: float32, or float16. The next B that will be wanted is `next_b` bytes further.
     """
+    lanes = min(columns, LANES)
+    vectors = columns // lanes
 
     def emit(builder: Any, a: Any, a_row: Any, b: Any, b_row: Any, y: Any, y_row: Any, count: Any, next_b: Any) -> None:
         def number(place: Any, row: int) -> Any:
             address = builder.add(builder.add(a, builder.mul(a_row, I64(row))), builder.mul(place, I64(4)))
             _, one = code.vector(builder, address, F32, 1)
-            return builder.shuffle_vector(one, ir.Constant(one.type, ir.Undefined), code.constant(I32, *[0] * lanes))
+            return code.spread(builder, one, code.constant(I32, *[0] * lanes))
 
-        def columns(place: Any, column: int) -> Any:
+        def some_columns(place: Any, column: int) -> Any:
             address = builder.add(builder.add(b, builder.mul(b_row, place)), I64(size * lanes * column))
             if size * lanes * column % LINE == 0:
                 code.prefetch(builder, builder.add(address, next_b))
@@ -105,7 +108,7 @@ def _emit_tile(rows: int, lanes: int, vectors: int, size: int) -> Callable[..., 
             return builder.fadd(total, builder.fmul(left, right, flags=("contract",)), flags=("contract",))
 
         zeros = [[code.constant(F32, *[0.0] * lanes)] * vectors] * rows
-        for row, totals in enumerate(code.sums_of_products(builder, count, 1, zeros, number, columns, add)):
+        for row, totals in enumerate(code.sums_of_products(builder, count, 1, zeros, number, some_columns, add)):
             for column, total in enumerate(totals):
                 address = builder.add(builder.add(y, builder.mul(y_row, I64(row))), I64(4 * lanes * column))
                 builder.store(total, code.at(builder, address, total.type)).align = 1
@@ -113,15 +116,7 @@ def _emit_tile(rows: int, lanes: int, vectors: int, size: int) -> Callable[..., 
     return emit
 
 
-def _emit_one_of_all(builder: Any, rows: Any, columns: Any, size: Any, *tile: Any) -> None:
-    for kind in itertools.product(TALL, WIDE, SIZES):
-        same = [builder.icmp_signed("==", *pair) for pair in zip((rows, columns, size), map(I64, kind), strict=True)]
-        with builder.if_then(builder.and_(builder.and_(*same[:2]), same[2])):
-            lanes = min(kind[1], LANES)
-            _emit_tile(kind[0], lanes, kind[1] // lanes, kind[2])(builder, *tile)
-
-
-_tile = code.instruction(numba.void, _emit_one_of_all)
+_tile = code.one_of(itertools.product(TALL, WIDE, SIZES), _emit_tile)  # (rows, columns, size, operands)
 
 
 @numba.njit(cache=True)
@@ -240,7 +235,7 @@ def attention(frame: int) -> int:
     size = 2 if code.is_float16(frame, 1) else 4
     sizes, steps = (heads, queries, d_k, d_v, places), (by_batch, by_head, by_query)
     count = batch * heads
-    together = max(count // PARTS, 1)
+    together = max(count // MOST_PARTS, 1)
     work = (query, keys, values, mask, code.result(frame)[0], *sizes, *steps, heads // wide[1], size, together, count)
-    code.in_parts(frame, _heads(()), -(-count // together), helpers, work)
+    in_parts(frame, _heads(()), -(-count // together), helpers, work)
     return 0

@@ -20,6 +20,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.typing import DTypeLike
 
 from plainformer.machine import cache_folder, default_device
 from plainformer.shapes import Array
@@ -43,18 +44,30 @@ def _work() -> bool:
     try:
         _register()
         with jax.ensure_compile_time_eval():
-            one, many = jnp.ones((1, 1, 1, 1)), jnp.ones(2048)
-            mean = call("attention", one.shape, one, one, 3 * one, one == 1)
-            # As large as to be shared with XLA's threads.
-            x, weight = jnp.ones((1, 1024)), jnp.ones((32, 512, 64, 2), jnp.int8)
-            sums = call("product", (1, 2048), x, weight, jnp.zeros(2048, jnp.int32), many, many)
-            if bool((mean == 3).all()) and bool((jnp.abs(sums - 1025) < 0.01).all()):
+            found = {f"attention to {kept}": (_mean_of_three(kept), 3.0) for kept in ("float32", "float16")} | {
+                f"a product of {bits} bits": (_product_of_ones(bits), 1025.0) for bits in (8, 16)
+            }
+            wrong = [what for what, (numbers, right) in found.items() if not bool((abs(numbers - right) < 0.01).all())]
+            if not wrong:
                 return True
-        reason = f"3 is {float(mean.max())}, 1,025 is {float(sums.min())} to {float(sums.max())}"
+        reason = f"{wrong[0]} is wrong"
     except Exception as error:  # of Numba, LLVM, XLA or JAX, whose versions were never tried together
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
     warnings.warn(f"decoding does without machine code, which does not work here: {reason}", stacklevel=3)
     return False
+
+
+def _mean_of_three(kept: DTypeLike) -> Array:
+    one = jnp.ones((1, 1, 1, 1))
+    return call("attention", one.shape, one, one.astype(kept), (3 * one).astype(kept), one == 1)
+
+
+def _product_of_ones(input_bits: int) -> Array:
+    """1,024 of them and a bias, as large as to be shared with XLA's threads."""
+    together, many = 32 // input_bits, jnp.ones(2048)
+    weight = jnp.ones((32, 1024 // together, 64, together), jnp.int8)
+    start = jnp.full(2048, -1024 * 128 if input_bits == 8 else 0, jnp.int32)
+    return call("product", (1, 2048), jnp.ones((1, 1024)), weight, start, many, many)
 
 
 def _register() -> None:

@@ -71,6 +71,7 @@ class Grouped(eqx.Module):
     start: Int[Array, " filled"]
     scale: Float[Array, " filled"]
     bias: Float[Array, " filled"]
+    d_in: int = eqx.field(static=True)
     d_out: int = eqx.field(static=True)
 
     def __init__(
@@ -81,9 +82,9 @@ class Grouped(eqx.Module):
         *,
         input_bits: Literal[8, 16],
     ) -> None:
-        self.d_out, d_in = weight.shape
+        self.d_out, self.d_in = weight.shape
         missing, together = -self.d_out % GROUP, 32 // input_bits
-        filled = jnp.pad(weight, ((0, missing), (0, -d_in % together)))
+        filled = jnp.pad(weight, ((0, missing), (0, -self.d_in % together)))
         self.weight = filled.reshape(-1, GROUP, filled.shape[1] // together, together).transpose(0, 2, 1, 3)
         of_middle = MIDDLE if input_bits == 8 else 0
         self.start = -of_middle * filled.sum(axis=1, dtype=jnp.int32)
@@ -100,7 +101,12 @@ class Grouped(eqx.Module):
         """`by_digits` or `by_bytes`, and the bias, where `foreign.are_available()`.
 
         Sums of bytes are exact; of sixteen bits they are for 512 inputs, and float32 beyond.
+
+        Raises:
+            ValueError: x has another width.
         """
-        tokens = x.reshape(-1, x.shape[-1]).astype(jnp.float32)
+        if x.shape[-1] != self.d_in:  # machine code would write beyond its memory
+            raise ValueError(f"inputs of width {x.shape[-1]} for weights of width {self.d_in}")
+        tokens = x.reshape(-1, self.d_in).astype(jnp.float32)
         arguments = tokens, self.weight, self.start, self.scale, self.bias
         return foreign.call("product", (len(tokens), self.d_out), *arguments).reshape(*x.shape[:-1], self.d_out)

@@ -9,12 +9,16 @@ import numpy as np
 from plainformer.nn import machine_code as code
 from plainformer.nn.int8 import GROUP, INPUT_LEVELS, LEVELS, MIDDLE
 from plainformer.nn.machine_code import F32, I8, I16, I32, I64, LANES, ir, numba
+from plainformer.nn.machine_threads import in_parts
 
 WIDE = GROUP // LANES  # vectors of outputs at a time
 PAIR, FOUR = 2, 4  # inputs that meet their weights in one instruction: of sixteen bits, and of eight
 TALL = 1, 2, 4  # rows of a tile
-EXACT = 512  # inputs of sixteen bits whose products with a weight sum up in 32 bits
-MEMORY, WORK = 1 << 20, 1 << 21  # weights, and instructions with them, for which it pays to wake another thread
+EXACT = 512  # inputs of sixteen bits whose products with a weight sum up in 32 bits; of eight bits 133,000 do
+WEIGHTS, INSTRUCTIONS = (
+    1 << 20,
+    1 << 21,
+)  # weights, and instructions with them, for which it pays to wake another thread
 SHIFT = np.float32(3 << 22)  # added to a small number, it leaves no room for what is behind the point
 
 # Nothing to be added, and factors that change nothing, for every group. (No bits: the integer zero, too.)
@@ -52,20 +56,16 @@ def _to_levels(x: np.ndarray, levels: float, middle: float, rounded: np.ndarray)
 # --- sums -------------------------------------------------------------------------------------------------------------
 
 
-def _spread(builder: Any, numbers: Any, places: Any) -> Any:
-    return builder.shuffle_vector(numbers, ir.Constant(numbers.type, ir.Undefined), places)
-
-
 def _add_pairs(builder: Any, total: Any, inputs: Any, weights: Any) -> Any:
     """LLVM finds the instruction for it, where a processor has one, in products of whose even and odd places the sums
     are taken."""
     products = builder.mul(inputs, weights)
-    halves = [_spread(builder, products, code.constant(I32, *range(start, PAIR * LANES, PAIR))) for start in (0, 1)]
+    halves = [code.spread(builder, products, code.constant(I32, *range(start, PAIR * LANES, PAIR))) for start in (0, 1)]
     return builder.add(total, builder.add(*halves))
 
 
 def _add_fours(builder: Any, total: Any, inputs: Any, weights: Any) -> Any:
-    """Inputs have no sign."""
+    """Inputs are bytes without a sign (zero is `MIDDLE`), as the instruction takes them; weights have one."""
     if code.has_feature("avx512vnni"):
         kind = ir.FunctionType(total.type, [total.type] * 3)
         return builder.call(code.external(builder, "llvm.x86.avx512.vpdpbusd.512", kind), [total, inputs, weights])
@@ -74,7 +74,7 @@ def _add_fours(builder: Any, total: Any, inputs: Any, weights: Any) -> Any:
     products = builder.mul(builder.zext(bytes_of[0], singly), builder.sext(bytes_of[1], singly))
     for start in range(FOUR):
         places = code.constant(I32, *range(start, FOUR * LANES, FOUR))
-        total = builder.add(total, _spread(builder, products, places))
+        total = builder.add(total, code.spread(builder, products, places))
     return total
 
 
@@ -97,9 +97,9 @@ def _emit_tile(rows: int, together: int) -> Callable[..., None]:
         def some_inputs(place: Any, row: int) -> Any:
             address = of(x, x_row, row, builder.mul(place, I64(4 // together)))
             if together == FOUR:
-                return _spread(builder, code.vector(builder, address, I32, 1)[1], all_of_one)
+                return code.spread(builder, code.vector(builder, address, I32, 1)[1], all_of_one)
             _, two = code.vector(builder, address, I16, PAIR)
-            twice = _spread(builder, two, code.constant(I32, *[0, 1] * LANES))
+            twice = code.spread(builder, two, code.constant(I32, *[0, 1] * LANES))
             return builder.sext(twice, ir.VectorType(I32, PAIR * LANES))
 
         def their_weights(place: Any, column: int) -> Any:
@@ -123,7 +123,7 @@ def _emit_tile(rows: int, together: int) -> Callable[..., None]:
                 further = I64(4 * LANES * column)
                 _, so_far = code.vector(builder, of(before, before_row, row, further), F32, LANES)
                 whole = builder.fadd(so_far, builder.sitofp(total, so_far.type))
-                scaled = builder.fmul(whole, _spread(builder, scale, all_of_one))
+                scaled = builder.fmul(whole, code.spread(builder, scale, all_of_one))
                 scaled = builder.fmul(scaled, by_output(of_outputs, F32, column))
                 place = code.at(builder, of(y, y_row, row, further), so_far.type)
                 builder.store(builder.fadd(scaled, by_output(bias, F32, column)), place).align = 1
@@ -131,14 +131,7 @@ def _emit_tile(rows: int, together: int) -> Callable[..., None]:
     return emit
 
 
-def _emit_one_of_all(builder: Any, rows: Any, together: Any, *tile: Any) -> None:
-    for kind in itertools.product(TALL, (PAIR, FOUR)):
-        same = [builder.icmp_signed("==", *pair) for pair in zip((rows, together), map(I64, kind), strict=True)]
-        with builder.if_then(builder.and_(*same)):
-            _emit_tile(*kind)(builder, *tile)
-
-
-_tile = code.instruction(numba.void, _emit_one_of_all)
+_tile = code.one_of(itertools.product(TALL, (PAIR, FOUR)), _emit_tile)  # (rows, inputs together, operands)
 
 
 @numba.cfunc(numba.int64(numba.int64, numba.int64), cache=True)
@@ -209,9 +202,9 @@ def product(frame: int) -> int:
     for row in range(len(fours)):
         x_scale[row] = _to_levels(numbers[row], np.float32(LEVELS), np.float32(MIDDLE), fours[row])
     rounded = np.int64(pairs.ctypes.data if together == PAIR else fours.ctypes.data)
-    helpers = max(d_in * d_out // MEMORY, rows * d_in * d_out // (together * WORK))
+    helpers = max(d_in * d_out // WEIGHTS, rows * d_in * d_out // (together * INSTRUCTIONS))
     work = (rounded, np.int64(x_scale.ctypes.data), weight, start, scale, bias, y, rows, width, together, d_out)
-    code.in_parts(frame, _one_group(()), groups, helpers, work)
+    in_parts(frame, _one_group(()), groups, helpers, work)
     # Numba frees an array after its last use, and does not know that its address was one.
     pairs[:1, :1], fours[:1, :1], x_scale[:1] = 0, 0, 0
     return 0

@@ -1,4 +1,4 @@
-"""What machine code needs beneath Python: addresses, atomic words, calls from XLA, and XLA's threads.
+"""What machine code needs beneath Python: addresses, atomic words, and calls from XLA.
 
 Numba makes machine code of plain Python functions on the machine that it runs on; `int8_code` and `attention_code` are
 such, for decoding on a processor (the extra `cpu`). Nothing here knows of arrays: everything is an address or a number.
@@ -6,8 +6,8 @@ What XLA hands to a foreign function, and how that asks for threads, is laid dow
 `xla/ffi/api/c_api.h`: structures whose fields all take eight bytes, so that they are read as words.
 """
 
-import ctypes
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any, no_type_check
 
 import numpy as np
@@ -31,10 +31,30 @@ KIND, METADATA, VERSION = 1, 3, 3  # of the extension, the last of what it point
 A_QUESTION = 1  # the kind of an extension that asks
 DTYPE, DATA, SHAPE = 2, 3, 5  # of an array
 FLOAT16 = 10  # the number of a dtype
-SCHEDULE, THREADS = 17, 18  # of XLA's functions
+SCHEDULE, THREADS = 17, 18  # of XLA's functions, for `machine_threads`
 HEADER = 3 << 32  # version 0.3 of the header, as two numbers of 32 bits
 
 # --- instructions that Python has no words for ------------------------------------------------------------------------
+
+
+def spread(builder: Any, numbers: Any, places: Any) -> Any:
+    """The numbers at these places of a vector, as often as they are named."""
+    return builder.shuffle_vector(numbers, ir.Constant(numbers.type, ir.Undefined), places)
+
+
+def one_of(kinds: Iterable[tuple[int, ...]], emit: Callable[..., Callable[..., None]]) -> Any:
+    """The function (number, …, operands) that does what `emit(*kind)` writes, for the one of `kinds` that is given."""
+
+    known = tuple(kinds)
+
+    def emit_all(builder: Any, *operands: Any) -> None:
+        for kind in known:
+            given, rest = operands[: len(kind)], operands[len(kind) :]
+            same = [builder.icmp_signed("==", *pair) for pair in zip(given, map(I64, kind), strict=True)]
+            with builder.if_then(functools.reduce(builder.and_, same)):
+                emit(*kind)(builder, *rest)
+
+    return instruction(numba.void, emit_all)
 
 
 def instruction(result: Any, emit: Callable[..., Any]) -> Any:
@@ -97,9 +117,9 @@ def define(name: str, address: int) -> None:
 
 
 pointer = instruction(numba.types.voidptr, lambda builder, address: at(builder, address, I8))
-_call = instruction(numba.int64, _emit_call)  # (function, argument, …)
-_add = instruction(numba.int64, _emit_add)  # atomically; gives what was there before
-_swap = instruction(numba.int64, _emit_swap)  # 1 if `old` was there, and `new` is now
+invoke = instruction(numba.int64, _emit_call)  # (function, argument, …)
+add = instruction(numba.int64, _emit_add)  # atomically; gives what was there before
+swap = instruction(numba.int64, _emit_swap)  # 1 if `old` was there, and `new` is now
 
 
 as_float32 = instruction(numba.float32, lambda builder, bits: builder.bitcast(builder.trunc(bits, I32), F32))
@@ -183,118 +203,29 @@ def asks_for_version(frame: int) -> bool:
 
 @numba.njit(cache=True)
 @no_type_check
+def _array(frame: int, where: int, index: int) -> Any:
+    """What XLA says of one of the arguments or results, as words."""
+    return words(words(words(frame, 15)[where], index + 1)[index], 6)
+
+
+@numba.njit(cache=True)
+@no_type_check
 def argument(frame: int, index: int) -> tuple[int, Any]:
     """The address of an argument, and its shape as words."""
-    array = words(words(words(frame, 15)[ARGUMENTS], index + 1)[index], 6)
+    array = _array(frame, ARGUMENTS, index)
     return array[DATA], words(array[SHAPE], array[4])
 
 
 @numba.njit(cache=True)
 @no_type_check
 def is_float16(frame: int, index: int) -> bool:
-    """Whether an argument is; else it is float32, or what is known without asking."""
-    array = words(words(words(frame, 15)[ARGUMENTS], index + 1)[index], 6)
-    return array[DTYPE] & 0xFFFFFFFF == FLOAT16
+    """Whether an argument is, for those that may be float32 as well."""
+    return _array(frame, ARGUMENTS, index)[DTYPE] & 0xFFFFFFFF == FLOAT16
 
 
 @numba.njit(cache=True)
 @no_type_check
 def result(frame: int) -> tuple[int, Any]:
     """The address of the only result, and its shape as words."""
-    array = words(words(words(frame, 15)[RESULTS], 1)[0], 6)
+    array = _array(frame, RESULTS, 0)
     return array[DATA], words(array[SHAPE], array[4])
-
-
-# --- threads ----------------------------------------------------------------------------------------------------------
-
-# What the threads of one call share. None of it is ever freed: a thread that comes late finds that its call is over,
-# or another one in its place, by the number, and leaves.
-# What is written at every part has lines of a cache for itself: 0 is the claim.
-DONE, BUSY, CALLS, PARTS, PART, COUNT, REQUEST, WORK, WORDS = 8, 16, 17, 18, 19, 20, 24, 32, 56
-CLOSED = 0xFFFFFFFF  # in the place of the next part, of which a claim has the number in its lower half
-MANY = 64
-SLOT = 8 * WORDS
-SLOTS = np.zeros(MANY * WORDS + 8, np.int64)
-PATIENCE = 1000  # looks at whether others are done, before they are let run
-FIRST = -(-SLOTS.ctypes.data // 64) * 64  # where a line begins
-define("plainformer_slots", FIRST)
-define("plainformer_yield", ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_void_p).value or 0)
-_slots, _yield = symbol("plainformer_slots"), symbol("plainformer_yield")
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _take_slot() -> int:
-    while True:
-        for index in range(MANY):
-            if _swap((_slots(()) + index * SLOT + 8 * BUSY, 0, 1)):
-                return index
-        _call((_yield(()), 0))
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _take_part(slot: int, call: int) -> None:
-    shared = words(slot, WORDS)
-    while True:
-        claim = _add((slot, 0))
-        index = claim & CLOSED
-        if claim >> 32 != call or index >= shared[PARTS]:
-            return
-        if _swap((slot, claim, claim + 1)):
-            _call((shared[PART], slot + 8 * WORK, index))
-            _add((slot + 8 * DONE, 1))
-
-
-@numba.cfunc(numba.int64(numba.int64), cache=True)
-@no_type_check
-def _help(ticket: int) -> int:
-    _take_part(_slots(()) + (ticket & 0xFF) * SLOT, ticket >> 8)
-    return 0
-
-
-define("plainformer_help", _help.address)
-_helper = symbol("plainformer_help")
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _ask_for_help(frame: int, slot: int, ticket: int, helpers: int, others: int) -> None:
-    """Threads of XLA: as many as wanted, if it has so many beside this one and what runs `others` calls."""
-    call, shared = words(frame, 15), words(slot, WORDS)
-    table, request = words(call[FUNCTIONS], 19), slot + 8 * REQUEST
-    shared[REQUEST], shared[REQUEST + 1], shared[REQUEST + 2] = 32, 0, call[CONTEXT]
-    shared[REQUEST + 3], shared[COUNT] = slot + 8 * COUNT, 1
-    _call((table[THREADS], request))
-    shared[REQUEST], shared[REQUEST + 3], shared[REQUEST + 4] = 40, _helper(()), ticket
-    for _ in range(min(shared[COUNT] - 1 - others, helpers)):
-        _call((table[SCHEDULE], request))
-
-
-@numba.njit(cache=True)
-@no_type_check
-def in_parts(frame: int, part: int, parts: int, helpers: int, work: tuple[int, ...]) -> None:
-    """Call the function at the address `part` with (work, index) for every index below `parts`.
-
-    `work` is a tuple of twenty numbers at most, which it finds again as words. As many threads of XLA as there are
-    `helpers` take parts too, if they have nothing else to do: what one has begun is waited for, and nothing else.
-    """
-    index = _take_slot()
-    slot = _slots(()) + index * SLOT
-    shared = words(slot, WORDS)
-    call = (shared[CALLS] + 1) & 0x3FFFFFFF
-    # Closed first, under the new number: who comes late for the call before must not see its parts grow.
-    _add((slot, (call << 32) + CLOSED - _add((slot, 0))))
-    shared[CALLS], shared[PART], shared[PARTS], shared[DONE] = call, part, parts, 0
-    for place, number in enumerate(work):
-        shared[WORK + place] = number
-    _add((slot, -CLOSED))  # from here on it may be helped with
-    if helpers > 0:
-        _ask_for_help(frame, slot, call << 8 | index, min(helpers, parts - 1), index)
-    _take_part(slot, call)
-    looks = 0
-    while _add((slot + 8 * DONE, 0)) < parts:
-        looks += 1
-        if looks > PATIENCE:
-            _call((_yield(()), 0))
-    _add((slot + 8 * BUSY, -1))

@@ -66,9 +66,17 @@ def test_products_of_bytes_are_what_they_are_defined_to_be(rows: int, d_in: int,
 @pytest.mark.parametrize("bits", [8, 16])
 @pytest.mark.parametrize("sign", [-1, 1])
 def test_the_largest_factors_do_not_overflow(bits: Literal[8, 16], sign: int) -> None:
-    x, weight = sign * jnp.ones((1, 8192)), jnp.full((64, 8192), 127, jnp.int8)
+    """70,000 of the largest bytes go beyond 32 bits on the way, as long as zero is in the middle, and come back."""
+    x, weight = sign * jnp.ones((1, 70_000)), jnp.full((64, 70_000), 127, jnp.int8)
     found = Grouped(weight, jnp.ones(64), None, input_bits=bits)(x)
-    np.testing.assert_allclose(found, sign * 127.0 * 8192, rtol=1e-6)
+    np.testing.assert_allclose(found, sign * 127.0 * 70_000, rtol=1e-5)
+
+
+def test_inputs_of_another_width_are_refused() -> None:
+    grouped = Grouped(int8(0, 5, 8), jnp.ones(5), None, input_bits=16)
+    for width in (7, 9, 16):
+        with pytest.raises(ValueError, match=f"inputs of width {width} for weights of width 8"):
+            grouped(jnp.ones((1, width)))
 
 
 @pytest.mark.parametrize("bits", [8, 16])
@@ -80,7 +88,7 @@ def test_what_is_not_a_number_stays_so(bits: Literal[8, 16], number: float) -> N
     assert np.isfinite(found[[0, 2]]).all()
 
 
-@pytest.mark.parametrize("queries", [1, 4, 5, 16])
+@pytest.mark.parametrize("queries", [1, 4, 5, 7, 9, 18])
 @pytest.mark.parametrize("places", [1, 15, 64, 100, 192])
 @pytest.mark.parametrize("mask", ["none", "keys", "beams", "heads"])
 @pytest.mark.parametrize("kept", ["float32", "float16"])
@@ -103,12 +111,15 @@ def test_attention_of_few_is_attention(queries: int, places: int, mask: str, kep
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
 
 
-def test_heads_may_share_keys_and_values() -> None:
-    query, keys, values = drawn(0, 2, 6, 3, 8), drawn(1, 2, 2, 20, 8), drawn(2, 2, 2, 20, 8)
-    found = attention_of_few(
-        jnp.asarray(query), KeysValues(jnp.asarray(keys.swapaxes(-1, -2)), jnp.asarray(values)), None
-    )
-    expected, _ = attention(*map(jnp.asarray, (query, keys.repeat(3, axis=1), values.repeat(3, axis=1))))
+@pytest.mark.parametrize("kept", ["float32", "float16"])
+@pytest.mark.parametrize("batch", [2, 11, 33])  # 12 heads; 66 and 198, of which a thread takes two and six at a time
+def test_heads_may_share_keys_and_values(kept: str, batch: int) -> None:
+    query, keys, values = drawn(0, batch, 6, 3, 8), drawn(1, batch, 2, 20, 8), drawn(2, batch, 2, 20, 8)
+    seen = KeysValues(jnp.asarray(keys.swapaxes(-1, -2)), jnp.asarray(values)).astype(kept)
+    found = attention_of_few(jnp.asarray(query), seen, None)
+    three = (np.asarray(one, np.float32).repeat(3, axis=1) for one in seen)
+    keys, values = (jnp.asarray(one) for one in three)
+    expected, _ = attention(jnp.asarray(query), keys.swapaxes(-1, -2), values)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
 
 
@@ -122,10 +133,10 @@ def test_a_softmax_of_any_size_is_one(size: float) -> None:
 
 def test_threads_of_xla_are_asked_for_help() -> None:
     """What the calls share says how many threads there were; in `are_available` one call was large enough to ask."""
-    code = import_module("plainformer.nn.machine_code")
-    slots = code.words(code.FIRST, code.MANY * code.WORDS).reshape(code.MANY, code.WORDS)
-    assert slots[:, code.COUNT].max() >= min(2, cores())
-    assert not slots[:, code.BUSY].any()
+    words, threads = (import_module(f"plainformer.nn.machine_{name}") for name in ("code", "threads"))
+    slots = words.words(threads.FIRST_SLOT, threads.MANY * threads.WORDS).reshape(threads.MANY, threads.WORDS)
+    assert slots[:, threads.COUNT].max() >= min(2, cores())
+    assert not slots[:, threads.BUSY].any()
 
 
 def test_a_row_of_zeros_has_a_scale() -> None:
@@ -189,6 +200,23 @@ def test_a_model_decodes_the_same_with_and_without(
         found[serves] = np.concatenate([logits, more], axis=1)
         assert ("ffi_call" in str(jax.make_jaxpr(decoder.extend)(ids, state))) == serves
     np.testing.assert_allclose(found[True], found[False], rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("serves", [True, False])
+def test_in_w8a8_a_text_read_at_once_is_the_text_read_in_pieces(monkeypatch: pytest.MonkeyPatch, serves: bool) -> None:
+    """150 queries go by XLA's products and pieces of 16 by machine code; the cache is float16 for both."""
+    config = LanguageModelConfig(vocab=70, d_model=48, heads=4, layers=2, context=160)
+    monkeypatch.setattr(foreign, "are_available", lambda: serves)
+    decoder = LanguageModel(config, key=jax.random.key(0)).for_decoding("w8a8")
+    ids = jnp.asarray(np.random.default_rng(0).integers(0, 70, (2, 150)))
+    extend = eqx.filter_jit(LanguageModel.extend)
+    whole, state = extend(decoder, ids, decoder.start(2, 160))
+    assert {cache.keys.dtype for cache in state.caches} == {jnp.dtype("float16")}
+    pieces, state = [], decoder.start(2, 160)
+    for start in range(0, 150, 16):
+        found, state = extend(decoder, ids[:, start : start + 16], state)
+        pieces.append(found)
+    np.testing.assert_allclose(jnp.concatenate(pieces, axis=1), whole, rtol=0.05, atol=0.05)
 
 
 def test_code_of_an_earlier_process_serves_the_next(tmp_path: Path) -> None:
