@@ -72,7 +72,7 @@ _helper = symbol("plainformer_help")
 @numba.njit(cache=True)
 @no_type_check
 def _ask_for_help(frame: int, slot: int, ticket: int, helpers: int, others: int) -> None:
-    """Threads of XLA: as many as wanted, if it has so many beside this one and what runs `others` calls."""
+    """Threads of XLA: as many as wanted, if it has so many beside this one and those that run `others` calls."""
     call, shared = words(frame, 15), words(slot, WORDS)
     table, request = words(call[FUNCTIONS], 19), slot + 8 * REQUEST
     shared[REQUEST], shared[REQUEST + 1], shared[REQUEST + 2] = 32, 0, call[CONTEXT]
@@ -102,9 +102,8 @@ def in_parts(frame: int, part: int, parts: int, helpers: int, work: tuple[int, .
         shared[WORK + place] = number
     add((slot, -CLOSED))  # from here on it may be helped with
     if helpers > 0:
-        _ask_for_help(
-            frame, slot, call << 8 | index, min(helpers, parts - 1), index
-        )  # as many slots before it are taken
+        others = index  # as many slots before it are taken
+        _ask_for_help(frame, slot, call << 8 | index, min(helpers, parts - 1), others)
     _take_part(slot, call)
     looks = 0
     while add((slot + 8 * DONE, 0)) < parts:
