@@ -192,7 +192,9 @@ def test_other_weights_and_length_penalties_do_not_recompile(toys: SimpleNamespa
         assert search(second, SOURCES, BOUNDS, other, toys.ids) != before
 
 
-@pytest.mark.parametrize(("many", "k"), [(5, 5), (63, 1), (257, 4), (1000, 7), (640, 3), (524, 8), (645, 10), (2628, 8)])
+@pytest.mark.parametrize(
+    ("many", "k"), [(5, 5), (63, 1), (257, 4), (1000, 7), (640, 3), (524, 8), (645, 10), (2628, 8)]
+)
 def test_top_k_equals_a_stable_sort(many: int, k: int) -> None:
     """Few distinct values, so that most comparisons are ties, and some -inf."""
     values = np.random.default_rng(many).integers(0, 3, size=(11, many)).astype(np.float32)
