@@ -37,7 +37,7 @@ Penalty = Annotated[
 ]
 Alpha = Annotated[float | None, typer.Option(help="With --beam: exponent of the length penalty.")]
 Weights = Annotated[
-    str, typer.Option(help="Write with weights rounded to float32 (as trained), bfloat16 or int8; w8a8: inputs too.")
+    str, typer.Option(help="Write with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too).")
 ]
 NoPrompt = Annotated[bool, typer.Option("--no-prompt", help="Print the new text alone, without the prompt.")]
 Skip = Annotated[bool, typer.Option("--skip-unknown", help="Leave out of the prompt what the vocabulary lacks.")]

@@ -37,7 +37,7 @@ def translate(
     max_source_tokens: Annotated[int, typer.Option(min=1, help="Refuse a longer line.")] = 1024,
     weights: Annotated[
         str,
-        typer.Option(help="Decode with weights rounded to float32 (as trained), bfloat16 or int8; w8a8: inputs too."),
+        typer.Option(help="Decode with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too)."),
     ] = "float32",
     batch: Annotated[int, typer.Option(min=1, help="Most lines translated at once.")] = 64,
 ) -> None:
