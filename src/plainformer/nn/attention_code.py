@@ -134,10 +134,7 @@ def _multiply(
     size: int,
     next_b: int,
 ) -> None:
-    """y = a B in float32; a has `rows` rows, B `count`, of which `columns` are wanted, with `size` bytes a number.
-
-    The next B that will be wanted is `next_b` bytes further.
-    """
+    """y = a B in tiles; a has `rows` rows, B `count`, of which `columns` are wanted, with `size` bytes a number."""
     column = 0
     while column < columns:
         left = columns - column

@@ -22,10 +22,9 @@ class KeysValues(NamedTuple):
 
     def astype(self, dtype: DTypeLike) -> "KeysValues":
         """In another type. Numbers too large for it become its largest."""
-        largest = float(jnp.finfo(dtype).max)
-        if largest < float(jnp.finfo(self.keys.dtype).max):
-            self = KeysValues(*(jnp.clip(one, -largest, largest) for one in self))
-        return KeysValues(self.keys.astype(dtype), self.values.astype(dtype))
+        largest, is_narrower = float(jnp.finfo(dtype).max), jnp.finfo(dtype).max < jnp.finfo(self.keys.dtype).max
+        fitting = (jnp.clip(one, -largest, largest) if is_narrower else one for one in self)
+        return KeysValues(*(one.astype(dtype) for one in fitting))
 
 
 class Placement(NamedTuple):

@@ -15,13 +15,11 @@ WIDE = GROUP // LANES  # vectors of outputs at a time
 PAIR, FOUR = 2, 4  # inputs that meet their weights in one instruction: of sixteen bits, and of eight
 TALL = 1, 2, 4  # rows of a tile
 EXACT = 512  # inputs of sixteen bits whose products with a weight sum up in 32 bits; of eight bits 133,000 do
-WEIGHTS, INSTRUCTIONS = (
-    1 << 20,
-    1 << 21,
-)  # weights, and instructions with them, for which it pays to wake another thread
+# Weights, and products with them that one instruction can make at a time, for which it pays to wake another thread.
+MANY_WEIGHTS, MANY_PRODUCTS = 1 << 20, 1 << 21
 SHIFT = np.float32(3 << 22)  # added to a small number, it leaves no room for what is behind the point
 
-# Nothing to be added, and factors that change nothing, for every group. (No bits: the integer zero, too.)
+# Nothing to be added, and factors that change nothing, for every group.
 NEUTRAL = np.repeat(np.array([0, 1], np.float32), GROUP)
 code.define("plainformer_neutral", NEUTRAL.ctypes.data)
 _neutral = code.symbol("plainformer_neutral")
@@ -202,7 +200,7 @@ def product(frame: int) -> int:
     for row in range(len(fours)):
         x_scale[row] = _to_levels(numbers[row], np.float32(LEVELS), np.float32(MIDDLE), fours[row])
     rounded = np.int64(pairs.ctypes.data if together == PAIR else fours.ctypes.data)
-    helpers = max(d_in * d_out // WEIGHTS, rows * d_in * d_out // (together * INSTRUCTIONS))
+    helpers = max(d_in * d_out // MANY_WEIGHTS, rows * d_in * d_out // (together * MANY_PRODUCTS))
     work = (rounded, np.int64(x_scale.ctypes.data), weight, start, scale, bias, y, rows, width, together, d_out)
     in_parts(frame, _one_group(()), groups, helpers, work)
     # Numba frees an array after its last use, and does not know that its address was one.
