@@ -22,12 +22,13 @@ from benchmarks.gpt import Shape
 from benchmarks.row import MEBIBYTES, TIMES, AtMost, Contestant, Ratio, Row, agree, nothing_to_compare
 
 FEW, MANY = 6, 24  # layers
+SCANNED = "plainformer scanned"
 STEPS = 3
 
 
 def rows(options: Namespace) -> dict[str, Row]:
     title = f"Compiling the training step of {MANY} layers over that of {FEW}"
-    alone = (Contestant("plainformer"),)
+    alone = (Contestant("plainformer"), Contestant(SCANNED))
     both = (Contestant("plainformer"), Contestant("Hugging Face eager"))
     compiling = Row(
         title,
@@ -36,7 +37,8 @@ def rows(options: Namespace) -> dict[str, Row]:
         alone,
         (AtMost(1.5),),
         nothing_to_compare,
-        "A GPT of width 384, blocks of 256 tokens.",
+        "A GPT of width 384, blocks of 256 tokens; layers written out, as they are on a processor, and in a loop "
+        '(`train.scan = "on"`).',
         TIMES,
         rounds=3,
     )
@@ -67,7 +69,7 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
     # Nothing that another run compiled is found here.
     os.environ["PLAINFORMER_CACHE"] = tempfile.mkdtemp(dir=folder)
     if case == "compile":
-        return _compiling(folder, threads)
+        return _compiling(name, folder, threads)
     shape = train_gpt.CASES[case]
     data = train_gpt.batches(shape, STEPS)
     make = train_gpt.ours_step if name == "plainformer" else train_gpt.torch_step
@@ -88,7 +90,7 @@ def _status(name: str) -> float:
     return int(found[1]) / 1024
 
 
-def _compiling(folder: Path, threads: int) -> tuple[Callable[[], float], dict[str, Any]]:
+def _compiling(name: str, folder: Path, threads: int) -> tuple[Callable[[], float], dict[str, Any]]:
     import jax
     from jax.experimental.compilation_cache import compilation_cache
 
@@ -96,7 +98,7 @@ def _compiling(folder: Path, threads: int) -> tuple[Callable[[], float], dict[st
     for layers in (FEW, MANY):
         shape = Shape(layers=layers, heads=6, d_model=384, context=256, batch=4, vocab=65)
         weights = train_gpt.random_weights(shape)
-        steps[layers] = train_gpt.ours_step(shape, weights, "plainformer", folder, threads), shape
+        steps[layers] = train_gpt.ours_step(shape, weights, name, folder, threads), shape
     jax.config.update("jax_enable_compilation_cache", False)
     compilation_cache.reset_cache()  # it has been used, for the weights, and asks the setting at its first use alone
 

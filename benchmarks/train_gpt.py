@@ -97,6 +97,7 @@ def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int)
 
     from plainformer.data.block import Blocks
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
+    from plainformer.nn.stack import scanned
     from plainformer.objective import LanguageObjective
     from plainformer.train.optimizer import make_optimizer
     from plainformer.train.schedule import make_schedule
@@ -108,6 +109,7 @@ def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int)
     schedule = make_schedule("constant", d_model=shape.d_model, steps=1, warmup=0, factor=1.0, peak=RATE, floor=0.0)
     optimizer = make_optimizer(schedule, name="adamw", betas=BETAS, eps=EPS, weight_decay=DECAY, clip=CLIP)
     state = initial_state(ours(shape, weights), optimizer)
+    state = scanned(state) if name.endswith("scanned") else state
     update = make_step(LanguageObjective(), optimizer, StepSettings(), jax.random.key(0))
     before = 0.0
 

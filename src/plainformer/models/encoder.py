@@ -36,6 +36,7 @@ from plainformer.nn.norm import Norm
 from plainformer.nn.pooling import Pooling
 from plainformer.nn.position import Position
 from plainformer.nn.precision import multiply, upcast
+from plainformer.nn.stack import run_layers
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Ids, Logits, PRNGKeyArray, Valid
 
@@ -87,9 +88,7 @@ class TextEncoder(eqx.Module):
         embedding_key, *layer_keys = split_keys(key, 1 + len(self.layers))
         x = self._embed(ids, types, embedding_key)
         mask = padding_mask(valid)
-        for index, (layer, layer_key) in enumerate(zip(self.layers, layer_keys, strict=True)):
-            with jax.named_scope(f"layer_{index}"):
-                x = layer(x, mask, key=layer_key, trace=trace.scope(index))
+        x = run_layers(self.layers, x, mask, keys=layer_keys, trace=trace)
         return x if self.norm is None else self.norm(x)
 
     def _embed(self, ids: Ids, types: Ids | None, key: PRNGKeyArray | None) -> Hidden:

@@ -20,6 +20,7 @@ from plainformer.nn.linear import Linear
 from plainformer.nn.mask import causal_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Position
+from plainformer.nn.stack import run_layers
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Ids, Int, Logits, PRNGKeyArray
 
@@ -66,9 +67,7 @@ class LanguageModel(eqx.Module):
         embedding_key, *layer_keys = split_keys(key, 1 + len(self.layers))
         x = self._embed(ids, jnp.arange(ids.shape[1])[None, :], embedding_key)
         mask = causal_mask(ids.shape[1])
-        for index, (layer, layer_key) in enumerate(zip(self.layers, layer_keys, strict=True)):
-            with jax.named_scope(f"layer_{index}"):
-                x = layer(x, mask, key=layer_key, trace=trace.scope(index))
+        x = run_layers(self.layers, x, mask, keys=layer_keys, trace=trace)
         return x if self.norm is None else self.norm(x)
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:

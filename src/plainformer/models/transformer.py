@@ -26,6 +26,7 @@ from plainformer.nn.linear import Linear
 from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Learned, Position, Sinusoidal
+from plainformer.nn.stack import run_layers
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Mask, MemoryMask, PRNGKeyArray, Valid
 
@@ -54,9 +55,7 @@ class Encoder(eqx.Module):
     def __call__(
         self, x: Hidden, mask: Mask | None, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
     ) -> Hidden:
-        for index, (layer, layer_key) in enumerate(zip(self.layers, split_keys(key, len(self.layers)), strict=True)):
-            with jax.named_scope(f"layer_{index}"):
-                x = layer(x, mask, key=layer_key, trace=trace.scope(index))
+        x = run_layers(self.layers, x, mask, keys=split_keys(key, len(self.layers)), trace=trace)
         return x if self.norm is None else self.norm(x)
 
 
@@ -90,9 +89,8 @@ class Decoder(eqx.Module):
         key: PRNGKeyArray | None = None,
         trace: Trace = NO_TRACE,
     ) -> Hidden:
-        for index, (layer, layer_key) in enumerate(zip(self.layers, split_keys(key, len(self.layers)), strict=True)):
-            with jax.named_scope(f"layer_{index}"):
-                x = layer(x, mask, memory, memory_mask, key=layer_key, trace=trace.scope(index))
+        keys = split_keys(key, len(self.layers))
+        x = run_layers(self.layers, x, mask, memory, memory_mask, keys=keys, trace=trace)
         return x if self.norm is None else self.norm(x)
 
 

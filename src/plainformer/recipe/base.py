@@ -18,12 +18,12 @@ class Recipe(Section, ABC):
 
     FREE_ON_RESUME: ClassVar[frozenset[str]] = frozenset(
         {"name", "description", "train.steps", "train.patience", "train.save_every"}
-        | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh", "train.remat"}
+        | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh", "train.remat", "train.scan"}
         | {"model.start"}
     )
     """Keys that a resumed run may change: none has a part in the updates up to a given step, but for the rounding of
-    sums in another order (`train.mesh`, `train.remat`). (That the text and the
-    model to start from are the same, wherever they are, their fingerprints say.)"""
+    sums in another order (`train.mesh`, `train.remat`, `train.scan`). (That the text and the model to start from are
+    the same, wherever they are, their fingerprints say.)"""
 
     name: str = Field(default="", description="What to call the run; the file's name if not given.")
     description: str = Field(default="", description="What it is for.")

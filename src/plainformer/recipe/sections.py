@@ -199,5 +199,10 @@ class TrainOptions(Section):
     remat: bool = Field(
         default=False, description="Compute layers again for the gradient: less memory, more time; the same result."
     )
+    scan: Literal["auto", "on", "off"] = Field(
+        default="auto",
+        description="Layers in a loop: compiled in the time of one; on a processor a step takes 1.1 to 1.3 times as "
+        "long. auto = on accelerators, from 16 layers on.",
+    )
     tensorboard: bool = Field(default=False, description="Write TensorBoard files too (extra: tensorboard).")
     mesh: int = Field(default=0, ge=0, description="Devices that share a batch; 0 = all there are.")

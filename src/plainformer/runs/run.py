@@ -13,6 +13,7 @@ from plainformer.errors import InputError
 from plainformer.extras import require
 from plainformer.folder import KINDS, AnyConfig, Model, model_type_of
 from plainformer.models.parts import count_parameters
+from plainformer.nn.stack import scanned, written_out
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
 from plainformer.runs.classification import ClassificationTask
 from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_settings, old_tokenizers
@@ -29,9 +30,10 @@ from plainformer.train.log import Log
 from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
+from plainformer.train.scan import least_in_loop
 from plainformer.train.schedule import Schedule, make_schedule
 from plainformer.train.state import initial_state
-from plainformer.train.step import StepSettings, make_evaluation, make_step
+from plainformer.train.step import Step, StepSettings, make_evaluation, make_step
 
 
 def open_task(recipe: Recipe) -> Task:
@@ -84,6 +86,7 @@ def run_recipe(
         schedule = schedule_of(recipe, work.config.d_model)
         optimizer = optimizer_of(recipe, schedule)
         state, looked = replicate(initial_state(model, optimizer, frozen), mesh), Progress()
+        least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
 
         seen = _seen_through(work, recipe, folder, mesh)
         # Only now: input that will not do leaves the disk as it was, and an older run where it is.
@@ -93,15 +96,14 @@ def run_recipe(
             if resume and (restored := checkpoints.restore(state)):
                 state, looked = restored.state, Progress.from_notes(restored.notes)
                 say(f"resuming after step {int(state.step):,}")
+            state = state if least is None else scanned(state, least)
             log = _open_log(folder, recipe, int(state.step), work.unit)
-            how = recipe.train
-            settings = StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
-            step = make_step(work.objective, optimizer, settings, dropout_key)
-            step.compiling = lambda number: log.doing(f"compiling {number} of {work.shapes}")
+            step = _step_of(work, recipe, optimizer, frozen, dropout_key, log)
             around = Surroundings(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
             try:
                 state, reason = train(state, looked, _loop_settings(recipe), around)
                 if reason != "signal":
+                    state = written_out(state)
                     _finish(state.model, checkpoints.models(state), folder, work, around, say)
             finally:
                 log.close()
@@ -129,6 +131,22 @@ def _open_checkpoints(folder: Path, recipe: Recipe, frozen: frozenset[str], say:
 
 def _open_log(folder: Path, recipe: Recipe, start: int, unit: str) -> Log:
     return Log(folder, steps=recipe.train.steps, start=start, tensorboard=recipe.train.tensorboard, unit=unit)
+
+
+def _step_of(
+    work: Work,
+    recipe: Recipe,
+    optimizer: optax.GradientTransformation,
+    frozen: frozenset[str],
+    key: PRNGKeyArray,
+    log: Log,
+) -> Step:
+    """The task's step, which says what it compiles."""
+    how = recipe.train
+    settings = StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
+    step = make_step(work.objective, optimizer, settings, key)
+    step.compiling = lambda number: log.doing(f"compiling {number} of {work.shapes}")
+    return step
 
 
 def _seen_through(work: Work, recipe: Recipe, folder: Path, mesh: Mesh) -> dict[str, Any]:

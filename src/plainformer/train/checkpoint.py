@@ -20,6 +20,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from plainformer.errors import WorkError
+from plainformer.nn.stack import written_out
 from plainformer.train.state import TrainState
 
 MARGIN = 1 << 17  # bytes of a checkpoint beside its arrays
@@ -214,8 +215,9 @@ class Checkpoints:
 
 
 def _named(state: TrainState) -> dict[str, jax.Array]:
-    """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(state, eqx.is_array))
+    """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested, nor on whether
+    layers are in a loop."""
+    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(written_out(state), eqx.is_array))
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 

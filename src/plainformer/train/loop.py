@@ -13,6 +13,7 @@ import equinox as eqx
 import jax
 
 from plainformer.errors import WorkError
+from plainformer.nn.stack import written_out
 from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
@@ -156,13 +157,13 @@ def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSe
         values |= _means(jax.device_get(around.evaluate(state.model)))
         values |= around.describe(values["nll"])
     if around.translate and _due(step, settings.bleu_every, settings.steps):
-        values["bleu"] = around.translate(state.model)
+        values["bleu"] = around.translate(written_out(state.model))
     judged = values.get(settings.best_by)
     if judged is not None:
         figure = -judged if settings.best_by == "bleu" else judged
         if figure < progress.best:
             progress.best, progress.best_step, progress.stale = figure, step, 0
-            around.keep_best(state.model)
+            around.keep_best(written_out(state.model))
         else:
             progress.stale += 1
     if values:

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from plainformer.nn.stack import written_out
 from plainformer.objective import LossSums
 from plainformer.shapes import Array, Bool, Int
 
@@ -51,9 +52,12 @@ def no_loss() -> LossSums:
 
 
 def group_names(model: Model) -> list[str]:
-    """The name of every parameter, in the order of the leaves: `encoder.layers.0.self_attention.query.weight`."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(model, eqx.is_inexact_array))
-    return [_name(path) for path, _ in leaves]
+    """The name of every parameter, in the order of the leaves: `encoder.layers.0.self_attention.query.weight`.
+
+    Those of layers in a loop are named, and counted, as if they were written out.
+    """
+    parameters = written_out(eqx.filter(model, eqx.is_inexact_array), take=lambda leaf, index: leaf)
+    return [_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(parameters)]
 
 
 def split(model: Model, frozen: Collection[str]) -> tuple[Any, Any]:

@@ -1,5 +1,6 @@
 """LOSS -> UPDATE: one training step, and the evaluation of a dev set."""
 
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ import numpy as np
 import optax
 
 from plainformer.machine import compiler_options
+from plainformer.nn.stack import each_layer, written_out
 from plainformer.objective import LossSums
 from plainformer.shapes import Array, Float, PRNGKeyArray
 from plainformer.train.remat import rematerialised
@@ -116,7 +118,7 @@ def make_step(
         step_key = jax.random.fold_in(key, state.step)
         trained, fixed = split(state.model, settings.frozen)
         sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
-        squares = _sums_of_squares(jax.tree.leaves(gradients))
+        squares = _sums_of_squares(gradients)
         names = group_names(state.model)
         of_trained = np.array([index for index, name in enumerate(names) if name not in settings.frozen], np.int32)
         bad_groups = jnp.zeros(len(names), bool).at[of_trained].set(~jnp.isfinite(squares))
@@ -174,14 +176,30 @@ def _gradients(
     return jax.lax.scan(visit, (no_loss(), zeros), (jnp.arange(settings.accumulate), pieces))[0]
 
 
-def _sums_of_squares(arrays: list[Array]) -> Float[Array, " arrays"]:
-    """Of each array the sum of its squares. Vectors of a length go together: each alone is three small operations."""
+def _sums_of_squares(gradients: Any) -> Float[Array, " groups"]:
+    """Of each array the sum of its squares, and of layers in a loop that of each, in the order of `group_names`.
+
+    Vectors of a length go together: each alone is three small operations.
+    """
+    # The whole array in one row or, in a loop, a row for each layer.
+    rows: list[Any] = jax.tree.leaves(each_layer(lambda leaf, axes: leaf if axes else leaf[None], gradients))
     groups: dict[object, list[int]] = {}
-    for index, array in enumerate(arrays):
-        groups.setdefault(array.shape if array.ndim == 1 else index, []).append(index)
-    stacks = [jnp.stack([arrays[index] for index in group]) for group in groups.values()]
+    for index, array in enumerate(rows):
+        groups.setdefault(array.shape if array.ndim == 2 else index, []).append(index)
+    stacks = [jnp.concatenate([rows[index] for index in group]) for group in groups.values()]
     sums = jnp.concatenate([jnp.sum(jnp.square(stack).reshape(len(stack), -1), axis=1) for stack in stacks])
-    return sums[np.argsort([index for group in groups.values() for index in group])]
+    firsts = np.cumsum([0, *map(len, rows)])
+    there = np.concatenate([np.arange(*firsts[index : index + 2]) for group in groups.values() for index in group])
+    return sums[np.argsort(there)[_rows_of_groups(gradients)]]
+
+
+def _rows_of_groups(gradients: Any) -> np.ndarray:
+    """Which row of them all is of each of `group_names`: those of a loop's layers lie side by side."""
+    numbers = itertools.count()
+    numbered = each_layer(
+        lambda leaf, axes: np.array([next(numbers) for _ in range(len(leaf) if axes else 1)]), gradients
+    )
+    return np.concatenate(jax.tree.leaves(written_out(numbered, take=lambda rows, index: rows[index : index + 1])))
 
 
 def make_evaluation(

@@ -1,0 +1,135 @@
+"""Layers in a loop are the layers written out: the same loss, gradients, updates and checkpoints."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_remat_laws import KEY, STACKS, parameters
+
+from plainformer.data.block import Blocks
+from plainformer.errors import InputError
+from plainformer.models import LanguageModel, LanguageModelConfig
+from plainformer.nn.stack import Scanned, scanned, written_out
+from plainformer.objective import LanguageObjective
+from plainformer.train.checkpoint import Checkpoints
+from plainformer.train.optimizer import make_optimizer
+from plainformer.train.scan import MANY, least_in_loop
+from plainformer.train.schedule import make_schedule
+from plainformer.train.state import TrainState, group_names, initial_state
+from plainformer.train.step import StepSettings, make_evaluation, make_step
+
+SCHEDULE = make_schedule("constant", d_model=8, steps=9, warmup=0, factor=1.0, peak=0.01, floor=0.0)
+OPTIMIZER = make_optimizer(SCHEDULE, name="adamw", eps=1e-4, weight_decay=0.1, clip=0.5)
+STEPS = 3
+
+
+def trained(stack: str, *, loop: bool, **settings: Any) -> TrainState:
+    model, objective, batch = STACKS[stack]()
+    state = initial_state(model, OPTIMIZER)
+    state = scanned(state) if loop else state
+    step = make_step(objective, OPTIMIZER, StepSettings(**settings), KEY)
+    for _ in range(STEPS):
+        state = step(state, batch)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("stack", "settings"),
+    [*((stack, {}) for stack in STACKS), ("decoder", {"accumulate": 2}), ("encoder-decoder", {"remat": True})],
+)
+def test_steps_are_the_same_in_a_loop(stack: str, settings: dict[str, Any]) -> None:
+    """With dropout, decay of matrices alone, and clipping, which needs the norm of all gradients.
+
+    Another program, which may round otherwise; a decayed bias or an unclipped step would be off by 1e-4 and more.
+    """
+    flat, loop = (trained(stack, loop=loop, **settings) for loop in (False, True))
+    assert any(isinstance(part, Scanned) for part in jax.tree.leaves(loop, is_leaf=lambda x: isinstance(x, Scanned)))
+    back = written_out(loop)
+    assert jax.tree.structure(back) == jax.tree.structure(flat)
+    assert float(back.since_log.loss) == pytest.approx(float(flat.since_log.loss), rel=1e-6)
+    np.testing.assert_allclose(parameters(back), parameters(flat), rtol=0, atol=1e-5)
+    for ours, theirs in zip(*(jax.tree.leaves(one.optimizer_state) for one in (back, flat)), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_what_is_put_in_a_loop_comes_back_as_it_was(stack: str) -> None:
+    model, _, _ = STACKS[stack]()
+    state = initial_state(model, OPTIMIZER)
+    there = scanned(state)
+    assert group_names(there.model) == group_names(state.model)
+    back = written_out(there)
+    assert jax.tree.structure(back) == jax.tree.structure(state)
+    for one, other in zip(jax.tree.leaves(back), jax.tree.leaves(state), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def deep(layers: int) -> tuple[LanguageModel, Blocks]:
+    config = LanguageModelConfig(vocab=19, d_model=16, d_ff=32, heads=2, layers=layers, context=12, pad_vocab_to=1)
+    ids = np.random.default_rng(3).integers(0, 19, (2, 12), dtype=np.int32)
+    return LanguageModel(config, key=KEY), Blocks(ids, ids[:, ::-1].copy(), np.ones((2, 12), bool))
+
+
+def test_a_gradient_that_is_not_finite_is_named_with_its_layer() -> None:
+    step, found = make_step(LanguageObjective(), OPTIMIZER, StepSettings(), KEY), []
+    for way in (lambda state: state, scanned):
+        model, batch = deep(5)
+        bias: Any = model.layers[3].feed_forward.outer.bias
+        model = eqx.tree_at(lambda m: m.layers[3].feed_forward.outer.bias, model, bias.at[0].set(jnp.inf))
+        found.append(step(way(initial_state(model, OPTIMIZER)), batch))
+    flat, loop = found
+    assert int(loop.bad_step) == 1
+    np.testing.assert_array_equal(loop.bad_groups, flat.bad_groups)
+
+
+def operations(layers: int, *, loop: bool) -> int:
+    model, batch = deep(layers)
+    state = initial_state(model, OPTIMIZER)
+    step = make_step(LanguageObjective(), OPTIMIZER, StepSettings(), KEY)
+    return step.lower(scanned(state) if loop else state, batch).as_text().count(" = stablehlo.")
+
+
+def test_a_program_of_many_layers_is_as_long_as_one_of_few() -> None:
+    """But for the keys of each layer's dropout. Written out, it is as long as there are layers."""
+    assert operations(16, loop=True) < 1.1 * operations(4, loop=True)
+    assert operations(16, loop=False) > 2.5 * operations(4, loop=False)
+
+
+def test_stacks_are_left_as_they_are_where_they_are_short_or_their_layers_differ() -> None:
+    model, _ = deep(3)
+    assert isinstance(scanned(model, least=3).layers, Scanned)
+    assert isinstance(scanned(model, least=4).layers, tuple)
+    other = eqx.tree_at(lambda m: m.layers[1].feed_forward.outer.bias, model, jnp.zeros(5))
+    assert isinstance(scanned(other).layers, tuple)
+
+
+def test_the_dev_set_is_judged_in_a_loop_too() -> None:
+    model, batch = deep(4)
+    flat, loop = (make_evaluation(LanguageObjective())(one, [batch]) for one in (model, scanned(model)))
+    np.testing.assert_allclose(loop, flat, rtol=1e-5)
+
+
+def test_checkpoints_do_not_tell_how_layers_ran(tmp_path: Any) -> None:
+    state = trained("decoder", loop=True)
+    with Checkpoints(tmp_path, keep=1, say=print) as checkpoints:
+        checkpoints.save(state, {})
+    with Checkpoints(tmp_path, keep=1, say=print) as checkpoints:
+        restored = checkpoints.restore(trained("decoder", loop=False))
+    assert restored is not None
+    np.testing.assert_array_equal(parameters(restored.state), parameters(written_out(state)))
+
+
+def test_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain: dict[str, Any] = {"optimizer": "adam", "frozen": ()}
+    assert least_in_loop("auto", **plain) is None  # on a processor
+    assert least_in_loop("on", **plain) == 2
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    assert least_in_loop("auto", **plain) == MANY
+    assert least_in_loop("off", **plain) is None
+    for obstacle in ({"optimizer": "muon"}, {"frozen": ("embedding.table",)}):
+        assert least_in_loop("auto", **plain | obstacle) is None
+        with pytest.raises(InputError, match=r"train\.scan"):
+            least_in_loop("on", **plain | obstacle)
