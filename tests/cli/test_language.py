@@ -162,7 +162,23 @@ def test_microbatches_give_the_same_model(cli, scribe, tmp_path):
         assert all(abs(whole[name] - other[name]).max() < 1e-3 for name in whole)
 
 
-@pytest.mark.parametrize("kind", ["bpe", "byte", "file"])
+def test_layers_in_a_loop_give_the_same_model(cli, scribe, tmp_path):
+    """Stopped and gone on with, too: with the layers written out, and in a loop again."""
+    recipe, _, _, _ = scribe
+    # As in the test before, and layers enough for a loop.
+    deep = [f"--set={it}" for it in ("model.layers=3", "model.dropout=0", "model.bias=false", "train.save_every=2")]
+    flat, run = tmp_path / "flat", tmp_path / "loop"
+    assert cli("train", recipe, "--run", flat, *deep, "--set", "train.steps=6").code == 0
+    for steps, scan in ((2, "on"), (4, "off"), (6, "on")):
+        settings = ("--resume", "--set", f"train.scan={scan}", "--set", f"train.steps={steps}")
+        outcome = cli("train", recipe, "--run", run, *deep, *settings)
+        assert outcome.code == 0, outcome
+    weights, others = (load_file(folder / "last" / "model.safetensors") for folder in (flat, run))
+    assert weights.keys() == others.keys()
+    assert any(name.startswith("layers.2.") for name in weights)
+    assert all(abs(weights[name] - others[name]).max() < 1e-3 for name in weights)
+
+
 def test_every_kind_of_vocabulary_trains(cli, scribe, tmp_path, kind):
     recipe, _, run, _ = scribe
     more = ["--set", f"tokenizer.file={run}/tokenizer.json"] if kind == "file" else []
@@ -200,6 +216,8 @@ def test_the_built_in_text_needs_no_file(cli, scribe, tmp_path):
         (["generate.top_p=0"], "generate.top_p is 0 and must be greater than 0"),
         (["data.dev_share=1"], "data.dev_share is 1 and must be less than 1"),
         (["data.test=nowhere.txt"], "nowhere.txt: there is no such file"),
+        (["train.scan=yes"], "must be 'auto', 'on' or 'off'"),
+        (["train.scan=on", "optimizer.name=muon"], "layers cannot train in a loop with Muon"),
         (["data.dev_tokens=1"], "the text has 1 of the two tokens"),
         (["data.dev_share=1e-9"], "the text has "),
     ],

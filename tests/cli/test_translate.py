@@ -102,15 +102,22 @@ def test_every_line_has_its_n_best_with_falling_scores(cli, trained, answers):
         assert rows[best] != rows[second]
 
 
+@pytest.fixture(scope="module")
+def sure(cli, trained, tmp_path_factory):
+    """The micro model after more than three times the steps: it knows its dev set (perplexity 1.1, not 3.3)."""
+    folder = tmp_path_factory.mktemp("sure") / "run"
+    outcome = cli("train", trained.recipe, "--run", folder, "--set", "train.steps=100")
+    assert outcome.code == 0, outcome
+    return folder
+
+
 @pytest.mark.parametrize("weights", ["bfloat16", "int8", "w8a8"])
-def test_rounded_weights_translate_and_change_no_more_than_the_scores(cli, trained, answers, weights):
+def test_rounded_weights_translate_and_change_no_more_than_the_scores(cli, sure, weights):
     """Of a model that is sure of itself; a score is a sum of log-probabilities, each off by some thousandths."""
     lines = "\n".join(SENTENCES).encode()
-    scored = [
-        cli("translate", trained.folder, "--n-best", 1, *extra, stdin=lines) for extra in ((), ("--weights", weights))
-    ]
+    scored = [cli("translate", sure, "--n-best", 1, *extra, stdin=lines) for extra in ((), ("--weights", weights))]
     plain, rounded = ([line.split("\t") for line in outcome.out.splitlines()] for outcome in scored)
-    assert [text for _, text in rounded] == [text for _, text in plain] == answers
+    assert [text for _, text in rounded] == [text for _, text in plain]
     assert plain != rounded
     assert max(abs(float(a) - float(b)) for (a, _), (b, _) in zip(plain, rounded, strict=True)) < 0.2
 
