@@ -173,12 +173,14 @@ def test_layers_in_a_loop_give_the_same_model(cli, scribe, tmp_path):
         settings = ("--resume", "--set", f"train.scan={scan}", "--set", f"train.steps={steps}")
         outcome = cli("train", recipe, "--run", run, *deep, *settings)
         assert outcome.code == 0, outcome
+        assert ("layers run in a loop" in outcome.out) == (scan == "on")
     weights, others = (load_file(folder / "last" / "model.safetensors") for folder in (flat, run))
     assert weights.keys() == others.keys()
     assert any(name.startswith("layers.2.") for name in weights)
     assert all(abs(weights[name] - others[name]).max() < 1e-3 for name in weights)
 
 
+@pytest.mark.parametrize("kind", ["bpe", "byte", "file"])
 def test_every_kind_of_vocabulary_trains(cli, scribe, tmp_path, kind):
     recipe, _, run, _ = scribe
     more = ["--set", f"tokenizer.file={run}/tokenizer.json"] if kind == "file" else []

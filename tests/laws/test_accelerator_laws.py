@@ -30,6 +30,7 @@ from plainformer.models import (
 from plainformer.nn import flash
 from plainformer.nn.attention import MultiHeadAttention
 from plainformer.nn.mask import causal_mask, padding_mask
+from plainformer.nn.stack import scanned
 from plainformer.nn.trace import traced
 from plainformer.objective import LanguageObjective, MaskedObjective, TranslationObjective
 from plainformer.train import step as step_module
@@ -226,6 +227,14 @@ def over_a_mesh(tree: Any, devices: int, *axes: str) -> Any:
         ),
         tree,
     )
+
+
+@both_machines
+def test_layers_in_a_loop_have_the_kernels_too(machine: str) -> None:
+    step, state, batch = step_of("language model", "bfloat16")
+    text = lowered(machine, step, eqx.filter_eval_shape(scanned, state), batch)
+    check_calls(text, ["stablehlo.while", *FORWARD[machine], *BACKWARD[machine]])
+    check_no_scores(text)
 
 
 @pytest.mark.parametrize("machine", ["tpu"])

@@ -38,7 +38,7 @@ def real(seq: int) -> np.ndarray:
 
 
 def translation() -> tuple[Any, Any, Any]:
-    config = replace(VARIANTS["the paper"], dropout=0.25)
+    config = replace(VARIANTS["the paper"], dropout=0.25, encoder_layers=2)
     source, target = some_ids(ROWS, SOURCE), some_ids(ROWS, TARGET)
     batch = Batch(source, real(SOURCE), target, target[:, ::-1].copy(), real(TARGET))
     return Transformer(config, key=KEY), TranslationObjective(smoothing=0.1), batch

@@ -15,7 +15,8 @@ from plainformer.shapes import Hidden, PRNGKeyArray
 class Scanned(eqx.Module):
     """All layers of a stack as one, while it trains: every array has one more axis in front, that of the layers.
 
-    It stands where models have their tuple of layers, and `written_out` gives that back.
+    It stands where models have their tuple of layers, and `written_out` gives that back. It can train and be evaluated;
+    to decode, to be traced, and to be trained by Muon or in parts, layers must be written out.
     """
 
     layer: Any
@@ -26,54 +27,72 @@ class Scanned(eqx.Module):
 
 
 def run_layers(
-    layers: Any, x: Hidden, *context: Any, keys: Sequence[PRNGKeyArray | None], trace: Trace = NO_TRACE
+    layers: Sequence[Any] | Scanned,
+    x: Hidden,
+    *context: Any,
+    keys: Sequence[PRNGKeyArray | None],
+    trace: Trace = NO_TRACE,
 ) -> Hidden:
-    """The stream after all layers: a tuple of them, or `Scanned`, which has no trace. `context`: masks, a memory."""
+    """The stream after all layers; `context` is what each of them is told besides, masks and a memory.
+
+    Raises:
+        ValueError: a trace of what is scanned is asked for.
+    """
     if isinstance(layers, Scanned):
-        return _loop(layers, x, context, keys)
+        if trace.on:
+            raise ValueError("layers in a loop have no trace; see written_out")
+        return _scan(layers, x, context, keys)
     for index, (layer, key) in enumerate(zip(layers, keys, strict=True)):
         with jax.named_scope(f"layer_{index}"):
             x = layer(x, *context, key=key, trace=trace.scope(index))
     return x
 
 
-def _loop(layers: Scanned, x: Hidden, context: Sequence[Any], keys: Sequence[PRNGKeyArray | None]) -> Hidden:
-    arrays, rest = eqx.partition(layers.layer, eqx.is_array)
+def _scan(layers: Scanned, x: Hidden, context: Sequence[Any], keys: Sequence[PRNGKeyArray | None]) -> Hidden:
+    stacks, rest = eqx.partition(layers.layer, eqx.is_array)
 
-    def visit(x: Hidden, one: Any) -> tuple[Hidden, None]:
+    def body(x: Hidden, one: Any) -> tuple[Hidden, None]:
         arrays, key = one
         return eqx.combine(arrays, rest)(x, *context, key=key), None
 
-    drawn = [key for key in keys if key is not None]
-    of_layers = jnp.stack(drawn) if drawn else None
+    drawn: Any = list(keys)
     with jax.named_scope("layers"):
-        return jax.lax.scan(visit, x, (arrays, of_layers), length=len(layers))[0]
+        return jax.lax.scan(body, x, (stacks, None if drawn[0] is None else jnp.stack(drawn)), length=len(layers))[0]
 
 
-def scanned(tree: Any, least: int = 2) -> Any:
-    """`tree`, a model or what has one's structure, with its stacks of `least` layers or more as `Scanned`."""
+def scanned(tree: Any, least: int | None = 2) -> Any:
+    """`tree`, a model or what has one's structure, with its stacks of `least` layers or more as `Scanned`.
+
+    With None it stays as it is.
+    """
 
     def of(part: Any) -> Any:
-        if not _is_stack(part) or len(part) < least or not _are_alike(part):
+        if least is None or not _is_stack(part) or len(part) < least or not _are_alike(part):
             return part
-        return Scanned(jax.tree.map(lambda *of_layers: _together(of_layers), *part), len(part))
+        return Scanned(jax.tree.map(_stack, *part), len(part))
 
     return jax.tree.map(of, tree, is_leaf=_is_stack)
 
 
-def written_out(tree: Any, take: Callable[[Any, int], Any] | None = None) -> Any:
-    """`tree` with tuples of layers again; `take` gives what the layer of an index has of a leaf."""
-    take = _one_of if take is None else take
+def layer_of(leaf: Any, index: int) -> Any:
+    """What the layer of an index has of an array of `Scanned`, on the same devices."""
+    # The index as an array, so that there is one program for a shape and not one for each layer.
+    return jax.lax.dynamic_index_in_dim(leaf, jnp.asarray(index), keepdims=False) if eqx.is_array(leaf) else leaf
+
+
+def written_out(tree: Any, take: Callable[[Any, int], Any] = layer_of) -> Any:
+    """`tree` with tuples of layers again; `take(leaf, index)` is what the layer of an index has of a leaf."""
+
+    def one(part: Scanned, index: int) -> Any:
+        return jax.tree.map(lambda leaf: take(leaf, index), part.layer)
 
     def of(part: Any) -> Any:
-        if not _is_scanned(part):
-            return part
-        return tuple(jax.tree.map(lambda leaf: take(leaf, index), part.layer) for index in range(len(part)))  # noqa: B023
+        return tuple(one(part, index) for index in range(len(part))) if _is_scanned(part) else part
 
     return jax.tree.map(of, tree, is_leaf=_is_scanned)
 
 
-def each_layer(function: Callable[[Any, int], Any], tree: Any) -> Any:
+def map_leaves(function: Callable[[Any, int], Any], tree: Any) -> Any:
     """`function(leaf, axes)` of every leaf, whose first `axes` are those of layers: one in `Scanned`, else none."""
 
     def of(part: Any) -> Any:
@@ -102,10 +121,5 @@ def _are_alike(layers: Sequence[Any]) -> bool:
     return all(kind(layer) == kind(layers[0]) for layer in layers)
 
 
-def _together(of_layers: Sequence[Any]) -> Any:
-    return jnp.stack(of_layers) if eqx.is_array(of_layers[0]) else of_layers[0]
-
-
-def _one_of(leaf: Any, index: int) -> Any:
-    # The index as an array, so that there is one program for a shape and not one for each layer.
-    return jax.lax.dynamic_index_in_dim(leaf, jnp.asarray(index), keepdims=False) if eqx.is_array(leaf) else leaf
+def _stack(*leaves: Any) -> Any:
+    return jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0]

@@ -32,7 +32,7 @@ from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.scan import least_in_loop
 from plainformer.train.schedule import Schedule, make_schedule
-from plainformer.train.state import initial_state
+from plainformer.train.state import TrainState, initial_state
 from plainformer.train.step import Step, StepSettings, make_evaluation, make_step
 
 
@@ -87,8 +87,9 @@ def run_recipe(
         optimizer = optimizer_of(recipe, schedule)
         state, looked = replicate(initial_state(model, optimizer, frozen), mesh), Progress()
         least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
+        del model  # which the state has, and may give up
 
-        seen = _seen_through(work, recipe, folder, mesh)
+        seen = _seen_through(work, recipe, folder, mesh, least)
         # Only now: input that will not do leaves the disk as it was, and an older run where it is.
         lock.take()
         begin_run(recipe, folder, task, tokenizers, resume=resume)
@@ -96,7 +97,7 @@ def run_recipe(
             if resume and (restored := checkpoints.restore(state)):
                 state, looked = restored.state, Progress.from_notes(restored.notes)
                 say(f"resuming after step {int(state.step):,}")
-            state = state if least is None else scanned(state, least)
+            state = _in_loops(state, least, say)
             log = _open_log(folder, recipe, int(state.step), work.unit)
             step = _step_of(work, recipe, optimizer, frozen, dropout_key, log)
             around = Surroundings(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
@@ -133,6 +134,13 @@ def _open_log(folder: Path, recipe: Recipe, start: int, unit: str) -> Log:
     return Log(folder, steps=recipe.train.steps, start=start, tensorboard=recipe.train.tensorboard, unit=unit)
 
 
+def _in_loops(state: TrainState, least: int | None, say: Callable[[str], None]) -> TrainState:
+    looped = scanned(state, least)
+    if jax.tree.structure(looped) != jax.tree.structure(state):
+        say("layers run in a loop (train.scan)")
+    return looped
+
+
 def _step_of(
     work: Work,
     recipe: Recipe,
@@ -149,13 +157,13 @@ def _step_of(
     return step
 
 
-def _seen_through(work: Work, recipe: Recipe, folder: Path, mesh: Mesh) -> dict[str, Any]:
-    """What the loop asks of the task, its batches spread over the devices."""
+def _seen_through(work: Work, recipe: Recipe, folder: Path, mesh: Mesh, least: int | None) -> dict[str, Any]:
+    """What the loop asks of the task, its batches spread over the devices, stacks of `least` layers in loops."""
     evaluate = make_evaluation(work.objective, recipe.train.compute_dtype)
     dev_batches = [split_batch(batch, mesh) for batch in work.dev_batches()]
     return {
         "batches": lambda first: (split_batch(batch, mesh) for batch in work.batches(first, recipe.train.steps)),
-        "evaluate": lambda model: evaluate(model, dev_batches),
+        "evaluate": lambda model: evaluate(scanned(model, least), dev_batches),
         "describe": work.describe,
         "translate": work.bleu,
         "keep_best": lambda model: keep_model(model, folder / "best", work),

@@ -133,6 +133,8 @@ class Checkpoints:
     def restore(self, like: TrainState) -> Restored | None:
         """The newest checkpoint that can be read, in the shape and on the devices of `like`; None if there is none.
 
+        Its layers are written out, whether or not those of `like` are in a loop.
+
         One that cannot be read is reported and, where an older one can, put aside as `STEP.unreadable`, so that its
         step can be saved again.
 
@@ -184,6 +186,7 @@ class Checkpoints:
         return read.beside
 
     def _read(self, step: int, like: TrainState) -> Restored:
+        like = written_out(like)
         arguments = ocp.args.Composite(
             state=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, self._saved(like))),
             beside=ocp.args.JsonRestore(),
@@ -195,10 +198,10 @@ class Checkpoints:
         arrays = jax.tree.unflatten(structure, (_named(like) | read.state).values())
         return Restored(eqx.combine(arrays, eqx.filter(like, eqx.is_array, inverse=True)), read.beside["notes"])
 
-    def _saved(self, state: TrainState) -> dict[str, jax.Array]:
+    def _saved(self, state: TrainState) -> dict[str, Any]:
         return {name: array for name, array in _named(state).items() if name not in self._left_out}
 
-    def _check_room(self, arrays: dict[str, jax.Array]) -> None:
+    def _check_room(self, arrays: dict[str, Any]) -> None:
         """A disk that is too full is found before a checkpoint is begun, not in its middle."""
         if shutil.disk_usage(self._folder).free < sum(array.nbytes for array in arrays.values()) + MARGIN:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -214,14 +217,15 @@ class Checkpoints:
             ) from failure
 
 
-def _named(state: TrainState) -> dict[str, jax.Array]:
+def _named(state: TrainState) -> dict[str, Any]:
     """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested, nor on whether
-    layers are in a loop."""
-    leaves = jax.tree_util.tree_leaves_with_path(eqx.filter(written_out(state), eqx.is_array))
+    layers are in a loop: those are taken apart in the host's memory, not on a device that may be full."""
+    arrays = written_out(eqx.filter(state, eqx.is_array), take=lambda leaf, index: np.array(np.asarray(leaf)[index]))
+    leaves = jax.tree_util.tree_leaves_with_path(arrays)
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 
 
-def _checksum(arrays: Mapping[str, jax.Array]) -> int:
+def _checksum(arrays: Mapping[str, Any]) -> int:
     """CRC-32 of all arrays in the order of their names: Orbax checks its index, but not what the arrays hold."""
     total = 0
     for name in sorted(arrays):

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from plainformer.nn.stack import each_layer
+from plainformer.nn.stack import map_leaves
 from plainformer.train.schedule import Schedule
 
 
@@ -56,7 +56,7 @@ def _clip(most: float) -> optax.GradientTransformationExtraArgs:
 
 
 def _matrices(parameters: optax.Params) -> optax.Params:
-    return each_layer(lambda leaf, axes: leaf.ndim - axes >= 2, parameters)
+    return map_leaves(lambda leaf, axes: leaf.ndim - axes >= 2, parameters)
 
 
 def _rules(parameters: optax.Params) -> optax.Params:

@@ -10,7 +10,7 @@ import jax
 
 from plainformer.errors import InputError
 
-MANY = 16  # layers of a stack, from which on a loop pays on accelerators
+MANY = 16  # layers of a stack, from which on it runs in a loop on accelerators, where compiling takes longest
 
 
 def least_in_loop(scan: str, *, optimizer: str, frozen: Collection[str]) -> int | None:

@@ -13,7 +13,7 @@ import numpy as np
 import optax
 
 from plainformer.machine import compiler_options
-from plainformer.nn.stack import each_layer, written_out
+from plainformer.nn.stack import map_leaves, written_out
 from plainformer.objective import LossSums
 from plainformer.shapes import Array, Float, PRNGKeyArray
 from plainformer.train.remat import rematerialised
@@ -182,7 +182,7 @@ def _sums_of_squares(gradients: Any) -> Float[Array, " groups"]:
     Vectors of a length go together: each alone is three small operations.
     """
     # The whole array in one row or, in a loop, a row for each layer.
-    rows: list[Any] = jax.tree.leaves(each_layer(lambda leaf, axes: leaf if axes else leaf[None], gradients))
+    rows: list[Any] = jax.tree.leaves(map_leaves(lambda leaf, axes: leaf if axes else leaf[None], gradients))
     groups: dict[object, list[int]] = {}
     for index, array in enumerate(rows):
         groups.setdefault(array.shape if array.ndim == 2 else index, []).append(index)
@@ -194,9 +194,13 @@ def _sums_of_squares(gradients: Any) -> Float[Array, " groups"]:
 
 
 def _rows_of_groups(gradients: Any) -> np.ndarray:
-    """Which row of them all is of each of `group_names`: those of a loop's layers lie side by side."""
+    """Which row of them all is of each of `group_names`.
+
+    A loop's layers have theirs side by side, array by array: of two layers of arrays a and b, rows a0 a1 b0 b1, groups
+    a0 b0 a1 b1.
+    """
     numbers = itertools.count()
-    numbered = each_layer(
+    numbered = map_leaves(
         lambda leaf, axes: np.array([next(numbers) for _ in range(len(leaf) if axes else 1)]), gradients
     )
     return np.concatenate(jax.tree.leaves(written_out(numbered, take=lambda rows, index: rows[index : index + 1])))
