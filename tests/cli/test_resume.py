@@ -270,7 +270,38 @@ def test_without_any_checkpoint_that_can_be_read_the_run_ends_in_one_line(cli, t
         outcome = cli("train", trained.recipe, "--run", copy, "--resume")
         assert outcome.code == 1
         assert outcome.last_line() == (
-            f"{copy / 'checkpoints'}: none of the checkpoints can be read; start again with --overwrite"
+            f"{copy / 'checkpoints'}: none of the checkpoints can be read; "
+            "try again, start another run, or give this one up with --overwrite"
         )
+        assert outcome.out.count("falling back to the one before") == 2
         assert outcome.out.count("cannot be read") == 3
         assert contents(copy) == before
+
+
+@pytest.mark.parametrize("only_emptied", [False, True])
+def test_a_run_whose_checkpoints_are_gone_is_not_trained_over(cli, trained, copy, only_emptied):
+    shutil.rmtree(copy / "checkpoints")
+    if only_emptied:
+        (copy / "checkpoints").mkdir()
+    before = contents(copy)
+    error = cli("train", trained.recipe, "--run", copy, "--resume").error(2)
+    assert error.startswith(f"{copy}: the checkpoints of this run are missing, and to begin it again would cost")
+    assert contents(copy) == before
+
+
+def test_an_unfinished_run_whose_checkpoints_are_gone_is_left_alone_too(cli, trained, copy):
+    for name in ("checkpoints", "last", "average"):
+        shutil.rmtree(copy / name)
+    before = contents(copy)
+    assert "put them back" in cli("train", trained.recipe, "--run", copy, "--resume").error(2)
+    assert contents(copy) == before
+
+
+def test_a_run_that_was_killed_before_its_first_checkpoint_begins_again_and_says_so(cli, trained, results, copy):
+    for name in ("checkpoints", "last", "average", "best"):
+        shutil.rmtree(copy / name)
+    (copy / "checkpoints").mkdir()
+    outcome = cli("train", trained.recipe, "--run", copy, "--resume")
+    assert outcome.code == 0, outcome
+    assert f"the run in {copy} has no checkpoint yet: beginning it again" in outcome.out
+    assert results(copy) == results(trained.folder)

@@ -36,8 +36,8 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
     """Whether there is a run to resume, with all that it needs for that. Nothing is written or removed.
 
     Raises:
-        InputError: a run is there and neither `resume` nor `overwrite` is asked for, or it is another recipe's or has
-            more steps behind it, or the folder is somebody else's.
+        InputError: a run is there and neither `resume` nor `overwrite` is asked for, or it is another recipe's, has
+            more steps behind it or lost its checkpoints, or the folder is somebody else's.
     """
     exists = (folder / "recipe.toml").exists()
     if exists and resume:
@@ -51,7 +51,7 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
         # Killed before it had all its files, it begins anew.
         begun = (folder / "data.json").exists()
         if begun:
-            _check_steps(recipe, folder)
+            _check_steps(recipe, folder, say)
         return begun
     if exists and not overwrite:
         raise InputError(
@@ -71,7 +71,8 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
     return False
 
 
-def _check_steps(recipe: Recipe, folder: Path) -> None:
+def _check_steps(recipe: Recipe, folder: Path, say: Callable[[str], None]) -> None:
+    """Raises InputError where the run's checkpoints are of more steps than it is to have, or no longer there."""
     saved = [int(entry.name) for entry in (folder / "checkpoints").glob("*") if entry.name.isdecimal()]
     if saved and recipe.train.steps < max(saved):
         raise InputError(
@@ -79,6 +80,13 @@ def _check_steps(recipe: Recipe, folder: Path) -> None:
             where=str(folder),
             fix=f"set it to {max(saved)} or more, or start another run",
         )
+    if saved:
+        return
+    # Figures are logged once the folder of checkpoints is there, and the last model is kept after the last of them.
+    if (folder / "last").exists() or ((folder / "metrics.jsonl").exists() and not (folder / "checkpoints").exists()):
+        what = "the checkpoints of this run are missing, and to begin it again would cost the models that it left"
+        raise InputError(what, where=str(folder), fix="put them back, start another run, or add --overwrite instead")
+    say(f"the run in {folder} has no checkpoint yet: beginning it again")
 
 
 def begin_run(recipe: Recipe, folder: Path, task: Task, tokenizers: Tokenizers, *, resume: bool = False) -> None:

@@ -142,12 +142,14 @@ class Checkpoints:
             WorkError: there are checkpoints, and none can be read. They are left as they are: the reason may pass.
         """
         broken: list[Path] = []
-        for step in reversed(self.steps()):
+        steps = self.steps()
+        for step in reversed(steps):
             path = self._folder / str(step)
             try:
                 found = self._read(step, like)
             except Exception as failure:  # whatever Orbax or TensorStore raises on damage
-                self._say(f"checkpoint {path} cannot be read ({_reason(failure)}); falling back to the one before")
+                more = "; falling back to the one before" if step > steps[0] else ""
+                self._say(f"checkpoint {path} cannot be read ({_reason(failure)}){more}")
                 broken.append(path)
                 continue
             for path in broken:
@@ -157,7 +159,9 @@ class Checkpoints:
             return found
         if broken:
             raise WorkError(
-                "none of the checkpoints can be read", where=str(self._folder), fix="start again with --overwrite"
+                "none of the checkpoints can be read",
+                where=str(self._folder),
+                fix="try again, start another run, or give this one up with --overwrite",
             )
         return None
 

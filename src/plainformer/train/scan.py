@@ -24,7 +24,9 @@ def least_in_loop(scan: str, *, optimizer: str, frozen: Collection[str]) -> int 
     Raises:
         InputError: loops are asked for where they cannot be.
     """
-    obstacle = "with Muon" if optimizer == "muon" else "while parameters are frozen" if frozen else ""
+    obstacle = (
+        "with Muon" if optimizer == "muon" else "while parameters are frozen (tune.freeze, LoRA)" if frozen else ""
+    )
     if scan == "on" and obstacle:
         raise InputError(f"layers cannot train in a loop {obstacle}", where="train.scan", fix='set it to "auto"')
     if scan == "off" or obstacle or (scan == "auto" and jax.default_backend() == "cpu"):
