@@ -104,6 +104,7 @@ best_by = "bleu"
 seed = 41
 compute_dtype = "bfloat16"
 remat = true
+scan = "on"
 tensorboard = true
 mesh = 6
 [decode]
