@@ -46,7 +46,7 @@ def best_continuations(
         raise InputError(
             f"a prompt of {len(prompt):,} tokens and {max_tokens:,} more do not fit the context of {config.context:,}, "
             "and a beam search cannot slide",
-            fix="give fewer max_tokens or a shorter prompt, or sample",
+            fix="ask for fewer tokens, give a shorter prompt, or sample",
         )
     nothing = config.rows(config.vocab)  # an id that never comes
     rules = Rules.of(settings, bos=nothing, eos=nothing if eos is None else eos, pad=nothing)

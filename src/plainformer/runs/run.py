@@ -153,7 +153,7 @@ def _step_of(
     how = recipe.train
     settings = StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
     step = make_step(work.objective, optimizer, settings, key)
-    step.compiling = lambda number: log.doing(f"compiling {number} of {work.shapes}")
+    step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
     return step
 
 
@@ -187,7 +187,8 @@ def _finish(
         sums = jax.device_get(around.evaluate(mean))
         nll = float(sums.nll / sums.tokens)
         more = "".join(f", {name} {value:.4f}" for name, value in work.describe(nll).items())
-        say(f"average of the last {len(kept)} checkpoints: dev nll {nll:.4f}{more}")
+        those = "the last checkpoint" if len(kept) == 1 else f"the last {len(kept)} checkpoints"
+        say(f"average of {those}: dev nll {nll:.4f}{more}")
 
 
 def schedule_of(recipe: Recipe, d_model: int) -> Schedule:

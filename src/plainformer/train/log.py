@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from plainformer import atomic
 from plainformer.errors import WorkError
@@ -30,18 +30,9 @@ class Log:
         tensorboard: also write event files to `tensorboard/` (extra `tensorboard`).
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        *,
-        steps: int,
-        start: int,
-        tensorboard: bool,
-        unit: str = "target tokens",
-        out: TextIO | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, *, steps: int, start: int, tensorboard: bool, unit: str = "target tokens") -> None:
         self._path, self._steps = folder / "metrics.jsonl", steps
-        self._unit, self._out = unit, out or sys.stderr
+        self._unit, self._out = unit, sys.stderr
         self._live = self._out.isatty()
         with _told(self._path):
             self._drop_after(start)
@@ -50,6 +41,8 @@ class Log:
         if tensorboard:
             self._board = require("tensorboardX", extra="tensorboard").SummaryWriter(str(folder / "tensorboard"))
         self._began, self._from = time.monotonic(), start
+        self._compiled, self._spent_on_it, self._compiling_since = 0, 0.0, 0.0
+        self._line = "training"
 
     @property
     def throughput(self) -> str:
@@ -68,8 +61,7 @@ class Log:
 
     def progress(self, step: int, values: Mapping[str, float]) -> None:
         """The one line that changes on a terminal; in a log, a line of its own."""
-        spent = time.monotonic() - self._began
-        left = spent / max(step - self._from, 1) * (self._steps - step)
+        left = self._pace(step) * (self._steps - step)
         text = (
             f"step {step:,}/{self._steps:,}  loss {values['loss']:.4f}  nll {values['nll']:.4f}  "
             f"lr {values['learning_rate']:.2e}  {values[self.throughput]:,.0f} {self._unit}/s  "
@@ -77,10 +69,21 @@ class Log:
         )
         if self._live:
             done = round(20 * step / self._steps)
-            self._out.write(f"\r\x1b[2K[{'#' * done}{'.' * (20 - done)}] {text}")
-        else:
-            self._out.write(text + "\n")
-        self._out.flush()
+            text = f"[{'#' * done}{'.' * (20 - done)}] {text}"
+        self._line = text
+        self.doing(text)
+
+    def compiling(self, number: int, programs: int) -> None:
+        """The next step waits for its program, which is the `number`-th."""
+        self._compiling_since = time.monotonic()
+        self.doing(f"compiling {number} of {programs}")
+
+    def compiled(self) -> None:
+        """That step is under way; the time left is judged by the others."""
+        self._compiled += 1
+        self._spent_on_it += time.monotonic() - self._compiling_since
+        if self._live:
+            self.doing(self._line)
 
     def doing(self, text: str) -> None:
         """What goes on until the next line: on a terminal it stands in the place of the progress."""
@@ -99,6 +102,13 @@ class Log:
             self._file.close()
         if self._board is not None:
             self._board.close()
+
+    def _pace(self, step: int) -> float:
+        """Seconds of a step, looks at the dev set included; of those that compiled only where there are no others."""
+        spent, done = time.monotonic() - self._began, step - self._from
+        if done > self._compiled:
+            spent, done = spent - self._spent_on_it, done - self._compiled
+        return spent / max(done, 1)
 
     def _drop_after(self, step: int) -> None:
         if not self._path.exists():

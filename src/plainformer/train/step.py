@@ -56,6 +56,7 @@ class Step:
 
     Attributes:
         compiling: called before a program is compiled, with its number, from 1.
+        compiled: called when it is, and its first step under way.
     """
 
     def __init__(self, update: Callable[[TrainState, Batch], TrainState]) -> None:
@@ -69,14 +70,18 @@ class Step:
         self._shapes: set[tuple[tuple[int, ...], ...]] = set()
         self._under_way: Array | None = None
         self.compiling: Callable[[int], None] = lambda number: None
+        self.compiled: Callable[[], None] = lambda: None
 
     def __call__(self, state: TrainState, batch: Batch) -> TrainState:
         shape = tuple(leaf.shape for leaf in jax.tree.leaves(batch))
-        if shape not in self._shapes:
+        is_new = shape not in self._shapes
+        if is_new:
             self._shapes.add(shape)
             self.compiling(len(self._shapes))
         before, (arrays, rest) = self._under_way, _apart(state)
         arrays, self._under_way = self._compiled(arrays, batch, rest)
+        if is_new:
+            self.compiled()
         jax.block_until_ready(before)
         return _whole(arrays, rest)
 
