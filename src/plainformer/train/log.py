@@ -79,7 +79,7 @@ class Log:
         self.doing(f"compiling {number} of {programs}")
 
     def compiled(self) -> None:
-        """That step is under way; the time left is judged by the others."""
+        """That step is under way, or done; the time left is judged by the others."""
         self._compiled += 1
         self._spent_on_it += time.monotonic() - self._compiling_since
         if self._live:

@@ -56,7 +56,7 @@ class Step:
 
     Attributes:
         compiling: called before a program is compiled, with its number, from 1.
-        compiled: called when it is, and its first step under way.
+        compiled: called when it is, and its first step under way, or done where programs run where they are called.
     """
 
     def __init__(self, update: Callable[[TrainState, Batch], TrainState]) -> None:
