@@ -41,7 +41,8 @@ class Log:
         if tensorboard:
             self._board = require("tensorboardX", extra="tensorboard").SummaryWriter(str(folder / "tensorboard"))
         self._began, self._from = time.monotonic(), start
-        self._compiled, self._spent_on_it, self._compiling_since = 0, 0.0, 0.0
+        self._steps_that_compiled, self._seconds_of_those = 0, 0.0
+        self._compiling_since = self._began
         self._line = "training"
 
     @property
@@ -80,8 +81,8 @@ class Log:
 
     def compiled(self) -> None:
         """That step is under way, or done; the time left is judged by the others."""
-        self._compiled += 1
-        self._spent_on_it += time.monotonic() - self._compiling_since
+        self._steps_that_compiled += 1
+        self._seconds_of_those += time.monotonic() - self._compiling_since
         if self._live:
             self.doing(self._line)
 
@@ -106,8 +107,8 @@ class Log:
     def _pace(self, step: int) -> float:
         """Seconds of a step, looks at the dev set included; of those that compiled only where there are no others."""
         spent, done = time.monotonic() - self._began, step - self._from
-        if done > self._compiled:
-            spent, done = spent - self._spent_on_it, done - self._compiled
+        if done > self._steps_that_compiled:
+            spent, done = spent - self._seconds_of_those, done - self._steps_that_compiled
         return spent / max(done, 1)
 
     def _drop_after(self, step: int) -> None:
