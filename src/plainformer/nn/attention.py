@@ -8,11 +8,11 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from plainformer.nn import causal_kernel, few_queries
-from plainformer.nn.cache import KeysValues
+from plainformer.nn.cache import KeysValues, Placement, write
 from plainformer.nn.flash import FlashKernel, flash_kernel
 from plainformer.nn.int8 import Grouped
 from plainformer.nn.kernel import fast_attention
-from plainformer.nn.laid_out import ForDecoding
+from plainformer.nn.laid_out import ForDecoding, of_one_input
 from plainformer.nn.linear import Linear
 from plainformer.nn.mask import allowed
 from plainformer.nn.position import Rotary
@@ -81,9 +81,7 @@ class MultiHeadAttention(eqx.Module):
 
         `positions` are those of `memory`; only rotation asks for them, and counts from 0 without.
         """
-        keys = self._turn(self._split(self.key(memory), self.kv_heads), positions)
-        found = KeysValues(keys.swapaxes(-1, -2), self._split(self.value(memory), self.kv_heads))
-        return found.astype(self.kept(memory.dtype))
+        return self._kept(*of_one_input(memory, self.key, self.value), positions)
 
     def kept(self, dtype: DTypeLike) -> DTypeLike:
         """The type of keys and values of inputs of this type: float16 where those are rounded to bytes (W8A8)."""
@@ -100,17 +98,45 @@ class MultiHeadAttention(eqx.Module):
         trace: Trace = NO_TRACE,
     ) -> Hidden:
         """Let every position of `x` look at `seen` where `mask` allows."""
-        query = self._turn(self._split(self.query(x), self.heads), positions)
-        kernel = None if trace.on else self._kernel(query, seen, mask)
-        heads = self._by_products(query, seen, mask, trace) if kernel is None else kernel(query, seen, mask)
-        batch, _, length, _ = heads.shape
-        return self.output(heads.swapaxes(1, 2).reshape(batch, length, -1))
+        return self._look(self.query(x), seen, mask, positions, trace)
 
     def __call__(
         self, x: Hidden, memory: Float[Array, "batch key d_model"], mask: Mask | None, *, trace: Trace = NO_TRACE
     ) -> Hidden:
         """Queries from `x`, keys and values from `memory` (self-attention: `memory` is `x`)."""
         return self.attend(x, self.keys_values(memory), mask, trace=trace)
+
+    def look_back(self, x: Hidden, cache: KeysValues, at: Placement) -> tuple[Hidden, KeysValues]:
+        """Let new tokens look at those before them and at themselves: self-attention, and the cache with them in it."""
+        query, key, value = of_one_input(x, self.query, self.key, self.value)
+        cache = write(cache, self._kept(key, value, at.positions), at.place)
+        return self._look(query, cache, at.mask, at.positions), cache
+
+    def _kept(
+        self,
+        key: Float[Array, "batch key width"],
+        value: Float[Array, "batch key width_v"],
+        positions: Int[Array, "#batch #key"] | None,
+    ) -> KeysValues:
+        """Projected keys and values by heads, as decoding keeps them."""
+        keys = self._turn(self._split(key, self.kv_heads), positions)
+        found = KeysValues(keys.swapaxes(-1, -2), self._split(value, self.kv_heads))
+        return found.astype(self.kept(key.dtype))
+
+    def _look(
+        self,
+        query: Float[Array, "batch seq width"],
+        seen: KeysValues,
+        mask: Mask | None,
+        positions: Int[Array, "#batch #seq"] | None,
+        trace: Trace = NO_TRACE,
+    ) -> Hidden:
+        """Projected queries by heads, what these find, and its projection."""
+        query = self._turn(self._split(query, self.heads), positions)
+        kernel = None if trace.on else self._kernel(query, seen, mask)
+        heads = self._by_products(query, seen, mask, trace) if kernel is None else kernel(query, seen, mask)
+        batch, _, length, _ = heads.shape
+        return self.output(heads.swapaxes(1, 2).reshape(batch, length, -1))
 
     def _kernel(
         self, query: Float[Array, "batch heads query d_k"], seen: KeysValues, mask: Mask | None

@@ -233,6 +233,7 @@ def attention(frame: int) -> int:
     sizes, steps = (heads, queries, d_k, d_v, places), (by_batch, by_head, by_query)
     count = batch * heads
     together = max(count // MOST_PARTS, 1)
-    work = (query, keys, values, mask, code.result(frame)[0], *sizes, *steps, heads // wide[1], size, together, count)
+    found, _ = code.result(frame, 0)
+    work = (query, keys, values, mask, found, *sizes, *steps, heads // wide[1], size, together, count)
     in_parts(frame, _heads(()), -(-count // together), helpers, work)
     return 0

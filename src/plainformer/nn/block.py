@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 
 from plainformer.nn.attention import MultiHeadAttention
-from plainformer.nn.cache import KeysValues, Placement, write
+from plainformer.nn.cache import KeysValues, Placement
 from plainformer.nn.feed_forward import FeedForward, GatedFeedForward
 from plainformer.nn.residual import Residual
 from plainformer.nn.trace import NO_TRACE, Trace
@@ -41,8 +41,8 @@ class EncoderLayer(eqx.Module):
 
         def look_back(x: Hidden) -> Hidden:
             nonlocal cache
-            cache = write(cache, self.self_attention.keys_values(x, at.positions), at.place)
-            return self.self_attention.attend(x, cache, at.mask, at.positions)
+            found, cache = self.self_attention.look_back(x, cache, at)
+            return found
 
         x = self.residuals[0](x, look_back, None)
         return self.residuals[1](x, self.feed_forward, None), cache
@@ -81,8 +81,8 @@ class DecoderLayer(eqx.Module):
 
         def look_back(x: Hidden) -> Hidden:
             nonlocal cache
-            cache = write(cache, self.self_attention.keys_values(x), at.place)
-            return self.self_attention.attend(x, cache, at.mask)
+            found, cache = self.self_attention.look_back(x, cache, at)
+            return found
 
         x = self.residuals[0](x, look_back, None)
         x = self.residuals[1](x, lambda x: self.cross_attention.attend(x, memory, memory_mask), None)

@@ -26,4 +26,5 @@ def attention_of_few(query: Query, seen: KeysValues, mask: Mask | None) -> Float
     places = seen.values.shape[2]
     given = allowed(mask)
     shown = jnp.ones((1, 1, 1, places), bool) if given is None else jnp.broadcast_to(given, (*given.shape[:3], places))
-    return foreign.call("attention", (*query.shape[:3], seen.values.shape[3]), query, *seen, shown)
+    (heads,) = foreign.call("attention", [(*query.shape[:3], seen.values.shape[3])], query, *seen, shown)
+    return heads

@@ -4,6 +4,7 @@
 which reads each weight once where XLA's library arranges them anew for every product (`nn/int8_code.py`).
 """
 
+from collections.abc import Sequence
 from typing import Literal
 
 import equinox as eqx
@@ -98,15 +99,26 @@ class Grouped(eqx.Module):
         return 32 // self.weight.shape[3]
 
     def __call__(self, x: Float[Array, "*axes d_in"]) -> Float[Array, "*axes d_out"]:
-        """`by_digits` or `by_bytes`, and the bias, where `foreign.are_available()`.
+        """`by_digits` or `by_bytes`, and the bias, where `foreign.are_available()`."""
+        (y,) = products(x, (self,))
+        return y
 
-        Sums of bytes are exact; of sixteen bits they are for 512 inputs, and float32 beyond.
 
-        Raises:
-            ValueError: x has another width.
-        """
-        if x.shape[-1] != self.d_in:  # machine code would write beyond its memory
-            raise ValueError(f"inputs of width {x.shape[-1]} for weights of width {self.d_in}")
-        tokens = x.reshape(-1, self.d_in).astype(jnp.float32)
-        arguments = tokens, self.weight, self.start, self.scale, self.bias
-        return foreign.call("product", (len(tokens), self.d_out), *arguments).reshape(*x.shape[:-1], self.d_out)
+def products(x: Float[Array, "*axes d_in"], weights: Sequence[Grouped]) -> tuple[Float[Array, "*axes _"], ...]:
+    """The products of one input, which is rounded once, with each of the weights, in one call.
+
+    Sums of bytes are exact; of sixteen bits they are for 512 inputs, and float32 beyond.
+
+    Raises:
+        ValueError: weights of another width than x, or for inputs of different bits.
+    """
+    for weight in weights:  # machine code would read and write beyond its memory
+        if weight.d_in != x.shape[-1]:
+            raise ValueError(f"inputs of width {x.shape[-1]} for weights of width {weight.d_in}")
+        if weight.input_bits != weights[0].input_bits:
+            raise ValueError(f"weights for inputs of {weights[0].input_bits} bits and of {weight.input_bits}")
+    tokens = x.reshape(-1, x.shape[-1]).astype(jnp.float32)
+    shapes = [(len(tokens), weight.d_out) for weight in weights]
+    arguments = [part for weight in weights for part in (weight.weight, weight.start, weight.scale, weight.bias)]
+    found = foreign.call("product", shapes, tokens, *arguments)
+    return tuple(y.reshape(*x.shape[:-1], y.shape[1]) for y in found)

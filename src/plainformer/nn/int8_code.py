@@ -17,6 +17,8 @@ TALL = 1, 2, 4  # rows of a tile
 EXACT = 512  # inputs of sixteen bits whose products with a weight sum up in 32 bits; of eight bits 133,000 do
 # Weights, and products with them that one instruction can make at a time, for which it pays to wake another thread.
 MANY_WEIGHTS, MANY_PRODUCTS = 1 << 20, 1 << 21
+PARTS = 4  # of a weight: itself, what its sums start with, its scales and its biases
+PLACES = PARTS + 2  # of a line that says where these are, where the result goes, and how many outputs it has
 SHIFT = np.float32(3 << 22)  # added to a small number, it leaves no room for what is behind the point
 
 # Nothing to be added, and factors that change nothing, for every group.
@@ -135,8 +137,16 @@ _tile = code.one_of(itertools.product(TALL, (PAIR, FOUR)), _emit_tile)  # (rows,
 @numba.cfunc(numba.int64(numba.int64, numba.int64), cache=True)
 @no_type_check
 def _group(work: int, group: int) -> int:
-    """The outputs of one group, for all rows, over a stretch of inputs at a time; scaled when the last are in."""
-    x, x_scale, weight, start, scale, bias, y, rows, width, together, d_out = code.words(work, 11)
+    """The outputs of one group, for all rows, over a stretch of inputs at a time; scaled when the last are in.
+
+    Groups are counted through all weights, of which each has a line of `PLACES` words.
+    """
+    x, x_scale, line, rows, width, together = code.words(work, 6)
+    weight, start, scale, bias, y, d_out = code.words(line, PLACES)
+    while group * GROUP >= d_out:
+        group -= -(-d_out // GROUP)
+        line += 8 * PLACES
+        weight, start, scale, bias, y, d_out = code.words(line, PLACES)
     first, wanted = group * GROUP, min(GROUP, d_out - group * GROUP)
     weight, start, scale, bias = weight + first * width, start + first * 4, scale + first * 4, bias + first * 4
     of_input = 4 // together
@@ -179,18 +189,23 @@ def product(frame: int) -> int:
     """What XLA calls: (Σ q w) s t + b of x (rows, d_in), rounded to q s, and int8 w (groups, d_in / n, GROUP, n).
 
     For n = 2 q has sixteen bits, for n = 4 eight; s is a number for each row, t and b have one for each output, as many
-    as the groups have. So has what the sums start with.
+    as the groups have. So has what the sums start with. There may be several w, of the same d_in and n, each with its
+    start, t and b, and a result of its own.
     """
     if code.asks_for_version(frame):
         return 0
     x, shape = code.argument(frame, 0)
-    weight, grouped = code.argument(frame, 1)
-    start, _ = code.argument(frame, 2)
-    scale, _ = code.argument(frame, 3)
-    bias, _ = code.argument(frame, 4)
-    y, result_shape = code.result(frame)
-    rows, d_in, groups, together, d_out = shape[0], shape[1], grouped[0], grouped[3], result_shape[1]
+    _, grouped = code.argument(frame, 1)
+    rows, d_in, together = shape[0], shape[1], grouped[3]
     width = grouped[1] * together
+    lines, groups, outputs = np.empty((code.results(frame), PLACES), np.int64), 0, 0
+    for index in range(len(lines)):
+        for part in range(PARTS):
+            lines[index, part], _ = code.argument(frame, 1 + PARTS * index + part)
+        y, result_shape = code.result(frame, index)
+        lines[index, PARTS], lines[index, PARTS + 1] = y, result_shape[1]
+        groups += -(-result_shape[1] // GROUP)
+        outputs += result_shape[1]
     numbers = numba.carray(code.pointer((x,)), (rows, d_in), np.float32)
     pairs = np.empty((rows if together == PAIR else 0, width), np.int16)
     fours = np.empty((rows if together == FOUR else 0, width), np.uint8)
@@ -200,9 +215,9 @@ def product(frame: int) -> int:
     for row in range(len(fours)):
         x_scale[row] = _to_levels(numbers[row], np.float32(LEVELS), np.float32(MIDDLE), fours[row])
     rounded = np.int64(pairs.ctypes.data if together == PAIR else fours.ctypes.data)
-    helpers = max(d_in * d_out // MANY_WEIGHTS, rows * d_in * d_out // (together * MANY_PRODUCTS))
-    work = (rounded, np.int64(x_scale.ctypes.data), weight, start, scale, bias, y, rows, width, together, d_out)
+    helpers = max(d_in * outputs // MANY_WEIGHTS, rows * d_in * outputs // (together * MANY_PRODUCTS))
+    work = (rounded, np.int64(x_scale.ctypes.data), np.int64(lines.ctypes.data), rows, width, together)
     in_parts(frame, _one_group(()), groups, helpers, work)
     # Numba frees an array after its last use, and does not know that its address was one.
-    pairs[:1, :1], fours[:1, :1], x_scale[:1] = 0, 0, 0
+    pairs[:1, :1], fours[:1, :1], x_scale[:1], lines[:1, :1] = 0, 0, 0, 0
     return 0

@@ -25,8 +25,9 @@ I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 F16, F32 = ir.HalfType(), ir.FloatType()
 LANES = 16  # numbers of 32 bits in the widest vectors of today; where they are narrower, LLVM takes two or four
 
-# Where things are, in words. In a call: its extension, XLA's functions, the context, the arguments and the results.
-EXTENSION, FUNCTIONS, CONTEXT, ARGUMENTS, RESULTS = 1, 2, 3, 9, 14
+# Where things are, in words. In a call: its extension, XLA's functions, the context, the arguments, how many results
+# there are, and the results.
+EXTENSION, FUNCTIONS, CONTEXT, ARGUMENTS, RETURNED, RESULTS = 1, 2, 3, 9, 12, 14
 KIND, METADATA, VERSION = 1, 3, 3  # of the extension, the last of what it points to
 A_QUESTION = 1  # the kind of an extension that asks
 DTYPE, DATA, SHAPE = 2, 3, 5  # of an array
@@ -225,7 +226,14 @@ def is_float16(frame: int, index: int) -> bool:
 
 @numba.njit(cache=True)
 @no_type_check
-def result(frame: int) -> tuple[int, Any]:
-    """The address of the only result, and its shape as words."""
-    array = _array(frame, RESULTS, 0)
+def result(frame: int, index: int) -> tuple[int, Any]:
+    """The address of a result, and its shape as words."""
+    array = _array(frame, RESULTS, index)
     return array[DATA], words(array[SHAPE], array[4])
+
+
+@numba.njit(cache=True)
+@no_type_check
+def results(frame: int) -> int:
+    """How many there are."""
+    return words(frame, 15)[RETURNED]

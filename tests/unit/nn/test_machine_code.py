@@ -22,7 +22,7 @@ from plainformer.nn import foreign
 from plainformer.nn.attention import attention
 from plainformer.nn.cache import KeysValues
 from plainformer.nn.few_queries import attention_of_few
-from plainformer.nn.int8 import INPUT_LEVELS, Grouped, by_bytes, by_digits, to_whole_numbers
+from plainformer.nn.int8 import INPUT_LEVELS, Grouped, by_bytes, by_digits, products, to_whole_numbers
 from plainformer.nn.laid_out import Precision
 
 
@@ -70,6 +70,30 @@ def test_the_largest_factors_do_not_overflow(bits: Literal[8, 16], sign: int) ->
     x, weight = sign * jnp.ones((1, 70_000)), jnp.full((64, 70_000), 127, jnp.int8)
     found = Grouped(weight, jnp.ones(64), None, input_bits=bits)(x)
     np.testing.assert_allclose(found, sign * 127.0 * 70_000, rtol=1e-5)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("rows", [1, 5, 40])
+def test_products_of_one_input_in_one_call_are_those_of_each(rows: int, bits: Literal[8, 16]) -> None:
+    """To the last bit, whether they fill their groups of 64 outputs or not, and shared with other threads or not."""
+    d_in, widths = 600, (1, 64, 70, 2000, 130)
+    x = jnp.asarray(drawn(0, rows, d_in))
+    weights = [
+        Grouped(
+            int8(d_out, d_out, d_in), jnp.asarray(drawn(d_out, d_out)), jnp.asarray(drawn(1, d_out)), input_bits=bits
+        )
+        for d_out in widths
+    ]
+    found = products(x, weights)
+    assert [one.shape for one in found] == [(rows, width) for width in widths]
+    for one, weight in zip(found, weights, strict=True):
+        np.testing.assert_array_equal(one, weight(x))
+
+
+def test_weights_for_inputs_of_other_bits_are_refused_together() -> None:
+    both = [Grouped(int8(0, 5, 8), jnp.ones(5), None, input_bits=bits) for bits in (8, 16)]
+    with pytest.raises(ValueError, match="weights for inputs of 8 bits and of 16"):
+        products(jnp.ones((1, 8)), both)
 
 
 def test_inputs_of_another_width_are_refused() -> None:
