@@ -33,13 +33,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.decode.constraints import Rules, next_logprobs
+from plainformer.decode.constraints import Candidates, Rules, best_candidates, next_logprobs
 from plainformer.decode.contract import EncoderDecoder, Hypotheses
-from plainformer.decode.extension import extended
+from plainformer.decode.extension import extended, looked_at
 from plainformer.decode.program import compiled
 from plainformer.decode.search import Query, Search
 from plainformer.decode.settings import GenerationSettings
 from plainformer.nn.cache import Placement
+from plainformer.nn.int8 import Grouped
 from plainformer.shapes import Array, Bool, Ids, Int, Valid
 
 SLOTS = 16  # at first; then twice as many, and so on
@@ -187,12 +188,16 @@ def _advance(query: Query, search: Search) -> Search:
     batch, beam, slots = search.lineage.shape
     slot = jnp.argmin(_taken(search)).astype(jnp.int32)  # the first that is free
     lineage = search.lineage.at[:, :, slot].set(jnp.arange(beam)[None, :])
-    at = Placement(query.before + slot * beam, query.read + search.step[:, None], _visible(query, lineage))
+    place, positions = query.before + slot * beam, query.read + search.step[:, None]
+    at = Placement(place, positions, _visible(query, lineage), live=search.logprobs > -jnp.inf)
     logits, decoder = query.model.extend(search.last, search.decoder, at)
     history, step = search.tokens.reshape(-1, slots), jnp.repeat(search.step, beam)
-    bound = jnp.repeat(search.bounds, beam)
-    logprobs = next_logprobs(logits.reshape(batch * beam, -1), history, step, query.rules, query.allowed, bound)
-    return extended(query, eqx.tree_at(lambda s: (s.decoder, s.lineage), search, (decoder, lineage)), logprobs)
+    given = logits.reshape(batch * beam, -1), history, step, query.rules, query.allowed, jnp.repeat(search.bounds, beam)
+    in_machine_code = isinstance(getattr(query.model, "output", None), Grouped)
+    candidates = (
+        best_candidates(*given, looked_at(query, beam)) if in_machine_code else Candidates(next_logprobs(*given), None)
+    )
+    return extended(query, eqx.tree_at(lambda s: (s.decoder, s.lineage), search, (decoder, lineage)), candidates)
 
 
 def _taken(search: Search) -> Bool[Array, " slots"]:

@@ -6,13 +6,15 @@ the settings say so: by renormalising, and by tokens that are forced, which cost
 The end of sentence is banned only where something else may come: every hypothesis has a continuation.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from plainformer.decode.settings import GenerationSettings
+from plainformer.nn.best_words import best_words
 from plainformer.shapes import Array, Bool, Float, Int
 
 
@@ -97,27 +99,65 @@ def next_logprobs(
 
     `bound` is the most tokens of each row, which rules about the end look at; None is no bound.
     """
-    vocab = logits.shape[-1]
-    if rules.repetition_penalty != 1.0:
-        logits = penalise_repetition(logits, generated_tokens(history, step, vocab), rules.repetition_penalty)
-    mask = vocabulary_mask(vocab, eos=rules.eos, forbidden=(rules.pad, rules.bos), allowed=allowed)
-    possible = jnp.broadcast_to(mask, logits.shape)
-    if rules.no_repeat_ngram:
-        possible &= ~repeated_ngrams(history, step, rules.no_repeat_ngram, vocab)
-    if rules.min_tokens:
-        possible &= ~_too_early(possible, step, rules)
-    logits = logits.astype(jnp.float32)
-    logprobs = jax.nn.log_softmax(jnp.where(possible, logits, -jnp.inf) if rules.renormalise else logits)
-    logprobs = jnp.where(possible, logprobs, -jnp.inf)
-    if rules.first_token is not None:
-        logprobs = _forced(logprobs, step == 0, rules.first_token)
-    if rules.force_end and bound is not None:
-        logprobs = _forced(logprobs, step + 1 >= bound, rules.eos)
+    logits, possible = _under_rules(logits, history, step, rules, allowed)
+    logprobs = jnp.where(possible, jax.nn.log_softmax(logits), -jnp.inf)
+    for rows, token in _forced(step, rules, bound):
+        only = jnp.where(jnp.arange(logprobs.shape[1]) == token, 0.0, -jnp.inf)
+        logprobs = jnp.where(rows[:, None], only[None, :], logprobs)
     return logprobs
 
 
+class Candidates(NamedTuple):
+    """What may come next in each row: every token (`tokens` None), or some, the best first.
+
+    logprobs: in nats; -inf for what may not come.
+    """
+
+    logprobs: Float[Array, "rows number"]
+    tokens: Int[Array, "rows number"] | None
+
+
+def best_candidates(
+    logits: Float[Array, "rows vocab"],
+    history: Int[Array, "rows length"],
+    step: Int[Array, " rows"],
+    rules: Rules,
+    allowed: Bool[Array, " tokens"] | None,
+    bound: Int[Array, " rows"] | None,
+    number: int,
+) -> Candidates:
+    """The best `number` of `next_logprobs`, by machine code (`nn/best_words.py`)."""
+    number = min(number, logits.shape[1])
+    logprobs, tokens = best_words(*_under_rules(logits, history, step, rules, allowed), number)
+    for rows, token in _forced(step, rules, bound):
+        only = jnp.where(jnp.arange(number) == 0, 0.0, -jnp.inf)
+        logprobs = jnp.where(rows[:, None], only[None, :], logprobs)
+        tokens = jnp.where(rows[:, None], token, tokens)
+    return Candidates(logprobs, tokens)
+
+
+def _under_rules(
+    logits: Float[Array, "rows vocab"],
+    history: Int[Array, "rows length"],
+    step: Int[Array, " rows"],
+    rules: Rules,
+    allowed: Bool[Array, " tokens"] | None,
+) -> tuple[Float[Array, "rows vocab"], Bool[Array, "#rows vocab"]]:
+    """Logits, of which the softmax gives probabilities, and which tokens may come."""
+    vocab = logits.shape[-1]
+    if rules.repetition_penalty != 1.0:
+        logits = penalise_repetition(logits, generated_tokens(history, step, vocab), rules.repetition_penalty)
+    possible = vocabulary_mask(vocab, eos=rules.eos, forbidden=(rules.pad, rules.bos), allowed=allowed)[None, :]
+    if rules.no_repeat_ngram:
+        possible = possible & ~repeated_ngrams(history, step, rules.no_repeat_ngram, vocab)
+    if rules.min_tokens:
+        possible = possible & ~_too_early(possible, step, rules)
+    logits = logits.astype(jnp.float32)
+    return jnp.where(possible, logits, -jnp.inf) if rules.renormalise else logits, possible
+
+
 def _too_early(
-    possible: Bool[Array, "rows vocab"], step: Int[Array, " rows"], rules: Rules
+    possible: Bool[Array, "#rows vocab"], step: Int[Array, " rows"], rules: Rules
 ) -> Bool[Array, "rows vocab"]:
     """True on an end of sentence that would come before `min_tokens`, where another token is possible."""
     end = jnp.arange(possible.shape[1]) == rules.eos
@@ -125,10 +165,14 @@ def _too_early(
     return end[None, :] & (others & (step + 1 < rules.min_tokens))[:, None]
 
 
-def _forced(logprobs: Float[Array, "rows vocab"], rows: Bool[Array, " rows"], token: int) -> Float[Array, "rows vocab"]:
-    """The only thing that may come in some `rows`, with log-probability 0."""
-    only = jnp.where(jnp.arange(logprobs.shape[1]) == token, 0.0, -jnp.inf)
-    return jnp.where(rows[:, None], only[None, :], logprobs)
+def _forced(
+    step: Int[Array, " rows"], rules: Rules, bound: Int[Array, " rows"] | None
+) -> Iterator[tuple[Bool[Array, " rows"], int]]:
+    """Rows in which only one token may come, with log-probability 0, and the token."""
+    if rules.first_token is not None:
+        yield step == 0, rules.first_token
+    if rules.force_end and bound is not None:
+        yield step + 1 >= bound, rules.eos
 
 
 def _mark(

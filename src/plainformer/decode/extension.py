@@ -8,20 +8,29 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.decode.constraints import Candidates
 from plainformer.decode.contract import Hypotheses
 from plainformer.decode.search import Query, Search
 from plainformer.shapes import Array, Bool, Float, Int
 
 
-def extended(query: Query, search: Search, logprobs: Float[Array, "rows vocab"]) -> Search:
+def looked_at(query: Query, beam: int) -> int:
+    """How many of the best extensions of a beam are looked at."""
+    return 2 * beam if _is_full(query, beam) else beam
+
+
+def _is_full(query: Query, beam: int) -> bool:
+    return query.beam == "full" and beam > 1  # a beam of one is greedy
+
+
+def extended(query: Query, search: Search, candidates: Candidates) -> Search:
     """The search with one more token in each live hypothesis.
 
     Args:
         search: its `decoder` and `lineage` know of this step's places already, the rest is as before it.
-        logprobs: of every next token, given each row of each beam.
+        candidates: next tokens, given each row of each beam: as many as are `looked_at`, or all.
     """
-    full = query.beam == "full" and search.logprobs.shape[1] > 1  # a beam of one is greedy
-    return (_full if full else _shrinking)(query, search, logprobs)
+    return (_full if _is_full(query, search.logprobs.shape[1]) else _shrinking)(query, search, candidates)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -29,9 +38,9 @@ def extended(query: Query, search: Search, logprobs: Float[Array, "rows vocab"])
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _shrinking(query: Query, search: Search, logprobs: Float[Array, "rows vocab"]) -> Search:
+def _shrinking(query: Query, search: Search, candidates: Candidates) -> Search:
     beam = search.logprobs.shape[1]
-    after = _with(search, *_best_extensions(search, logprobs, beam))
+    after = _with(search, *_best_extensions(search, candidates, beam))
     kept = jnp.arange(beam)[None, :] < (beam - search.count)[:, None]
     after = _with_logprobs(after, jnp.where(kept, after.logprobs, -jnp.inf))
     return _stop_where_decided(_finish(after, query.weights, query.rules.eos), query.weights, query.n_best)
@@ -76,13 +85,13 @@ def _stop_where_decided(search: Search, weights: Float[Array, " lengths"], n_bes
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _full(query: Query, search: Search, logprobs: Float[Array, "rows vocab"]) -> Search:
+def _full(query: Query, search: Search, candidates: Candidates) -> Search:
     """The best 2K extensions are looked at: at most K of them end, so that K go on. Only the first K may be finished.
 
     So it is in the Hugging Face library, which decides which rows go on, what is kept and when it ends as it is here.
     """
     beam, weights, eos = search.logprobs.shape[1], query.weights, query.rules.eos
-    both = _with(search, *_best_extensions(search, logprobs, 2 * beam))
+    both = _with(search, *_best_extensions(search, candidates, 2 * beam))
     ends = (both.last == eos) | (both.step >= both.bounds)[:, None]
     arrive = ends & (jnp.arange(2 * beam) < beam)[None, :] & (both.logprobs > -jnp.inf)
     arrivals = _as_hypotheses(both, weights, eos)
@@ -122,14 +131,17 @@ def _is_over(query: Query, search: Search) -> Bool[Array, " batch"]:
 
 
 def _best_extensions(
-    search: Search, logprobs: Float[Array, "rows vocab"], number: int
+    search: Search, candidates: Candidates, number: int
 ) -> tuple[Float[Array, "batch number"], Int[Array, "batch number"], Int[Array, "batch number"]]:
     """The best extensions, best first: their log-probabilities, parent rows and tokens."""
     batch, beam = search.logprobs.shape
-    vocab = logprobs.shape[-1]
-    totals = search.logprobs[:, :, None] + logprobs.reshape(batch, beam, vocab)
-    best, index = top_k(totals.reshape(batch, beam * vocab), number)
-    return best, index // vocab, index % vocab
+    each = candidates.logprobs.shape[-1]
+    live = (search.logprobs > -jnp.inf)[:, :, None]  # a row without a hypothesis has no logits, which may be NaN
+    totals = jnp.where(live, search.logprobs[:, :, None] + candidates.logprobs.reshape(batch, beam, each), -jnp.inf)
+    best, index = top_k(totals.reshape(batch, beam * each), number)
+    if candidates.tokens is None:
+        return best, index // each, index % each
+    return best, index // each, _rows(candidates.tokens.reshape(batch, beam * each), index)
 
 
 def _with(

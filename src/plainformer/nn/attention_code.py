@@ -182,6 +182,10 @@ def _head(numbers: np.ndarray, part: int) -> None:
     if count <= 0:
         numba.carray(code.pointer((out,)), (queries * d_v,), np.float32)[:] = 0
         return
+    firsts = numba.carray(code.pointer((query,)), (queries, d_k), np.float32)[:, 0]
+    if np.isnan(firsts).all():  # and so is all that they find
+        numba.carray(code.pointer((out,)), (queries * d_v,), np.float32)[:] = np.nan
+        return
     weights = np.empty((queries, count), np.float32)
     at, row_of_weights = np.int64(weights.ctypes.data), 4 * count
     keys += size * first

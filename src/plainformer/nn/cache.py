@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import DTypeLike
 
 from plainformer.nn.mask import cache_mask
-from plainformer.shapes import Allowed, Array, Float, Int
+from plainformer.shapes import Allowed, Array, Bool, Float, Hidden, Int
 
 
 class KeysValues(NamedTuple):
@@ -33,11 +33,21 @@ class Placement(NamedTuple):
     place: the first of the places of the cache that they are written to, the same in every row.
     positions: where they stand in their sequences.
     mask: which places of the cache they may look at, their own among them.
+    live: which of them are wanted, None for all.
     """
 
     place: Int[Array, ""]
     positions: Int[Array, "#batch #seq"]
     mask: Allowed
+    live: Bool[Array, "batch seq"] | None = None
+
+    def without_dead(self, x: Hidden) -> Hidden:
+        """`x`, and what is not a number (NaN) for tokens that nobody wants: machine code passes those over."""
+        return x if self.live is None else jnp.where(self.live[:, :, None], x, jnp.nan)
+
+    def written(self, x: Float[Array, "batch seq width"]) -> Float[Array, "batch seq width"]:
+        """`x` for a cache: zero for tokens that nobody wants, since NaN spoils a sum even with weight 0."""
+        return x if self.live is None else jnp.where(self.live[:, :, None], x, 0.0)
 
 
 def in_order(written: Int[Array, ""], seq: int, places: int) -> Placement:

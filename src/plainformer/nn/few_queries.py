@@ -26,5 +26,6 @@ def attention_of_few(query: Query, seen: KeysValues, mask: Mask | None) -> Float
     places = seen.values.shape[2]
     given = allowed(mask)
     shown = jnp.ones((1, 1, 1, places), bool) if given is None else jnp.broadcast_to(given, (*given.shape[:3], places))
-    (heads,) = foreign.call("attention", [(*query.shape[:3], seen.values.shape[3])], query, *seen, shown)
+    result = foreign.result((*query.shape[:3], seen.values.shape[3]))
+    (heads,) = foreign.call("attention", [result], query, *seen, shown)
     return heads

@@ -118,7 +118,7 @@ def products(x: Float[Array, "*axes d_in"], weights: Sequence[Grouped]) -> tuple
         if weight.input_bits != weights[0].input_bits:
             raise ValueError(f"weights for inputs of {weights[0].input_bits} bits and of {weight.input_bits}")
     tokens = x.reshape(-1, x.shape[-1]).astype(jnp.float32)
-    shapes = [(len(tokens), weight.d_out) for weight in weights]
+    results = [foreign.result((len(tokens), weight.d_out)) for weight in weights]
     arguments = [part for weight in weights for part in (weight.weight, weight.start, weight.scale, weight.bias)]
-    found = foreign.call("product", shapes, tokens, *arguments)
+    found = foreign.call("product", results, tokens, *arguments)
     return tuple(y.reshape(*x.shape[:-1], y.shape[1]) for y in found)

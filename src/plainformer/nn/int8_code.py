@@ -45,6 +45,8 @@ def _to_levels(x: np.ndarray, levels: float, middle: float, rounded: np.ndarray)
     """`int8.to_whole_numbers` of one row, zero at `middle`, into `rounded`, which it fills up; gives the scale."""
     peak = _peak(x.view(np.int32))
     scale, inverse = (np.float32(1), np.float32(1)) if peak == 0 else (peak * (np.float32(1) / levels), levels / peak)
+    if np.isnan(scale):
+        return scale
     for place in range(len(x)):
         whole = (x[place] * inverse + SHIFT) - SHIFT
         rounded[place] = np.int32(whole + middle)
@@ -81,18 +83,19 @@ def _add_fours(builder: Any, total: Any, inputs: Any, weights: Any) -> Any:
 def _emit_tile(rows: int, together: int) -> Callable[..., None]:
     """y = (before + start + x W) s t + b over a stretch of inputs, for `rows` rows and the outputs of a group.
 
-    Rows are so many bytes apart; s is a number for each row, start, t and b have one for each output. Two or four
+    Rows are so many bytes apart, and of results in the places that `where` says. s is a number for each row, start, t
+    and b have one for each output. Two or four
     inputs and the weights of sixteen outputs for them meet in one instruction, where a processor has it (VNNI).
     """
 
     def emit(builder: Any, *addresses: Any) -> None:
-        x, x_row, weight, start, inputs, before, before_row, y, y_row, of_rows, next_of_rows, of_outputs, bias = (
-            addresses
-        )
+        x, x_row, weight, start, inputs, where, before, before_row, y, y_row, of_rows, next_of_rows, *more = addresses
+        of_outputs, bias = more
         all_of_one = code.constant(I32, *[0] * LANES)
 
-        def of(address: Any, row_bytes: Any, row: int, bytes_further: Any) -> Any:
-            return builder.add(builder.add(address, builder.mul(row_bytes, I64(row))), bytes_further)
+        def of(address: Any, row_bytes: Any, row: Any, bytes_further: Any) -> Any:
+            number = I64(row) if isinstance(row, int) else row
+            return builder.add(builder.add(address, builder.mul(row_bytes, number)), bytes_further)
 
         def some_inputs(place: Any, row: int) -> Any:
             address = of(x, x_row, row, builder.mul(place, I64(4 // together)))
@@ -119,14 +122,15 @@ def _emit_tile(rows: int, together: int) -> Callable[..., None]:
         totals = code.sums_of_products(builder, inputs, together, starts, some_inputs, their_weights, add)
         for row, columns in enumerate(totals):
             _, scale = code.vector(builder, of(of_rows, next_of_rows, row, I64(0)), F32, 1)
+            place = builder.load(code.at(builder, of(where, I64(8), row, I64(0)), I64))
             for column, total in enumerate(columns):
                 further = I64(4 * LANES * column)
-                _, so_far = code.vector(builder, of(before, before_row, row, further), F32, LANES)
+                _, so_far = code.vector(builder, of(before, before_row, place, further), F32, LANES)
                 whole = builder.fadd(so_far, builder.sitofp(total, so_far.type))
                 scaled = builder.fmul(whole, code.spread(builder, scale, all_of_one))
                 scaled = builder.fmul(scaled, by_output(of_outputs, F32, column))
-                place = code.at(builder, of(y, y_row, row, further), so_far.type)
-                builder.store(builder.fadd(scaled, by_output(bias, F32, column)), place).align = 1
+                result = code.at(builder, of(y, y_row, place, further), so_far.type)
+                builder.store(builder.fadd(scaled, by_output(bias, F32, column)), result).align = 1
 
     return emit
 
@@ -141,7 +145,7 @@ def _group(work: int, group: int) -> int:
 
     Groups are counted through all weights, of which each has a line of `PLACES` words.
     """
-    x, x_scale, line, rows, width, together = code.words(work, 6)
+    x, x_scale, where, line, rows, all_rows, width, together = code.words(work, 8)
     weight, start, scale, bias, y, d_out = code.words(line, PLACES)
     while group * GROUP >= d_out:
         group -= -(-d_out // GROUP)
@@ -153,7 +157,7 @@ def _group(work: int, group: int) -> int:
     out_row, out = 4 * d_out, y + first * 4
     nothing = _neutral(())
     ones = nothing + 4 * GROUP
-    narrow = np.empty((rows if wanted < GROUP else 0, GROUP), np.float32)
+    narrow = np.empty((all_rows if wanted < GROUP else 0, GROUP), np.float32)
     if wanted < GROUP:
         out, out_row = np.int64(narrow.ctypes.data), 4 * GROUP
     stretch = EXACT if together == PAIR else width
@@ -164,19 +168,28 @@ def _group(work: int, group: int) -> int:
         by_output, added = (scale, bias) if is_last else (ones, nothing)
         row = 0
         while row < rows:
-            place, numbers = out + row * out_row, x + (row * width + begin) * of_input
-            before, before_row = (place, out_row) if begin > 0 else (nothing, 0)
-            inner = (numbers, width * of_input, weight + begin * GROUP, start, inputs, before, before_row)
-            outer = (place, out_row, by_row + row * row_step, row_step, by_output, added)
+            numbers = x + (row * width + begin) * of_input
+            before, before_row = (out, out_row) if begin > 0 else (nothing, 0)
+            inner = (numbers, width * of_input, weight + begin * GROUP, start, inputs, where + 8 * row)
+            outer = (before, before_row, out, out_row, by_row + row * row_step, row_step, by_output, added)
             left = rows - row
             tall = 4 if left >= 4 else (2 if left >= 2 else 1)
             _tile((tall, together, *inner, *outer))
             row += tall
-    for row in range(len(narrow)):
+    for row in code.words(where, rows if wanted < GROUP else 0):
         to = numba.carray(code.pointer((y + 4 * (row * d_out + first),)), (wanted,), np.float32)
         for column in range(wanted):
             to[column] = narrow[row, column]
     return 0
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _fill(lines: np.ndarray, row: int, number: float) -> None:
+    """The results of a row, of all weights, with one number."""
+    for index in range(len(lines)):
+        d_out = lines[index, PARTS + 1]
+        numba.carray(code.pointer((lines[index, PARTS] + 4 * row * d_out,)), (d_out,), np.float32)[:] = number
 
 
 code.define("plainformer_group", _group.address)
@@ -209,15 +222,22 @@ def product(frame: int) -> int:
     numbers = numba.carray(code.pointer((x,)), (rows, d_in), np.float32)
     pairs = np.empty((rows if together == PAIR else 0, width), np.int16)
     fours = np.empty((rows if together == FOUR else 0, width), np.uint8)
-    x_scale = np.empty(rows, np.float32)
-    for row in range(len(pairs)):
-        x_scale[row] = _to_levels(numbers[row], np.float32(INPUT_LEVELS), np.float32(0), pairs[row])
-    for row in range(len(fours)):
-        x_scale[row] = _to_levels(numbers[row], np.float32(LEVELS), np.float32(MIDDLE), fours[row])
+    x_scale, where, count = np.empty(rows, np.float32), np.empty(rows, np.int64), 0
+    for row in range(rows):
+        if together == PAIR:
+            scale = _to_levels(numbers[row], np.float32(INPUT_LEVELS), np.float32(0), pairs[count])
+        else:
+            scale = _to_levels(numbers[row], np.float32(LEVELS), np.float32(MIDDLE), fours[count])
+        if np.isnan(scale):  # so are all its products
+            _fill(lines, row, scale)
+        else:
+            x_scale[count], where[count] = scale, row
+            count += 1
     rounded = np.int64(pairs.ctypes.data if together == PAIR else fours.ctypes.data)
-    helpers = max(d_in * outputs // MANY_WEIGHTS, rows * d_in * outputs // (together * MANY_PRODUCTS))
-    work = (rounded, np.int64(x_scale.ctypes.data), np.int64(lines.ctypes.data), rows, width, together)
+    helpers = max(d_in * outputs // MANY_WEIGHTS, count * d_in * outputs // (together * MANY_PRODUCTS))
+    tables = np.int64(x_scale.ctypes.data), np.int64(where.ctypes.data), np.int64(lines.ctypes.data)
+    work = (rounded, *tables, count, rows, width, together)
     in_parts(frame, _one_group(()), groups, helpers, work)
     # Numba frees an array after its last use, and does not know that its address was one.
-    pairs[:1, :1], fours[:1, :1], x_scale[:1], lines[:1, :1] = 0, 0, 0, 0
+    pairs[:1, :1], fours[:1, :1], x_scale[:1], where[:1], lines[:1, :1] = 0, 0, 0, 0, 0
     return 0

@@ -1,17 +1,22 @@
 """The vectorised rules against plain Python, and answers worked by hand."""
 
+from typing import Any
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from plainformer.decode.constraints import (
     Rules,
+    best_candidates,
     generated_tokens,
     next_logprobs,
     penalise_repetition,
     repeated_ngrams,
     vocabulary_mask,
 )
+from plainformer.nn import foreign
 
 
 def test_a_trigram_may_not_come_again() -> None:
@@ -71,3 +76,37 @@ def test_the_end_of_sentence_may_always_come() -> None:
     allowed = jnp.array([True, True, False, False])
     mask = vocabulary_mask(6, eos=3, forbidden=(1, 3), allowed=allowed)
     np.testing.assert_array_equal(mask, [True, False, False, True, False, False])
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {},
+        {"renormalise": True},
+        {"first_token": 5},
+        {"force_end": True, "first_token": 7},
+        {"no_repeat_ngram": 2, "repetition_penalty": 1.5},
+        {"min_tokens": 4, "renormalise": True, "force_end": True},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("number", [1, 4, 90])
+def test_the_best_candidates_are_those_of_all_under_every_rule(rules: dict[str, Any], number: int) -> None:
+    """But for the tokens of what may not come, which are any."""
+    assert foreign.are_available(), "the tests' extra installs Numba, so that its code is always tested"
+    draw, vocab = np.random.default_rng(0), 70
+    logits = jnp.asarray(draw.normal(size=(6, vocab)).astype(np.float32)) * 3
+    given = (
+        logits,
+        jnp.asarray(draw.integers(0, 6, (6, 9)), jnp.int32),
+        jnp.array([0, 1, 2, 3, 5, 8]),
+        Rules(bos=0, eos=1, pad=2, **rules),
+        jnp.asarray(draw.random(60) < 0.7),
+        jnp.array([9, 2, 9, 4, 9, 9]),
+    )
+    found = best_candidates(*given, number)
+    expected, tokens = jax.lax.top_k(next_logprobs(*given), min(number, vocab))
+    np.testing.assert_allclose(found.logprobs, expected, rtol=1e-5, atol=2e-6)
+    may_come = np.isfinite(expected)
+    assert found.tokens is not None
+    np.testing.assert_array_equal(np.asarray(found.tokens)[may_come], np.asarray(tokens)[may_come])

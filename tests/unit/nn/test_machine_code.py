@@ -112,6 +112,34 @@ def test_what_is_not_a_number_stays_so(bits: Literal[8, 16], number: float) -> N
     assert np.isfinite(found[[0, 2]]).all()
 
 
+@pytest.mark.parametrize("bits", [8, 16])
+@pytest.mark.parametrize("d_out", [64, 70])
+@pytest.mark.parametrize("dead", [[], [0], [1, 2, 5, 8], [*range(9)]])
+def test_rows_of_nan_are_passed_over_and_the_others_as_they_would_be(
+    dead: list[int], d_out: int, bits: Literal[8, 16]
+) -> None:
+    x = jnp.asarray(drawn(0, 9, 600))
+    weights = [Grouped(int8(seed, d_out, 600), jnp.ones(d_out), None, input_bits=bits) for seed in (1, 2)]
+    is_dead = np.isin(np.arange(9), dead)
+    found = products(jnp.where(is_dead[:, None], jnp.nan, x), weights)
+    for one, whole in zip(found, products(x, weights), strict=True):
+        np.testing.assert_array_equal(one, np.where(is_dead[:, None], np.nan, whole))
+
+
+def test_queries_of_nan_find_nan_and_the_others_what_they_would() -> None:
+    """A whole sequence of them, or some; where a mask shows nothing, they find zeros as all do."""
+    query, keys, values = (jnp.asarray(drawn(seed, 4, 2, 5, 16)) for seed in range(3))
+    seen, shown = KeysValues(keys.swapaxes(-1, -2), values), jnp.ones((4, 1, 1, 5), bool).at[3].set(False)
+    dead = np.zeros((4, 5), bool)
+    dead[1], dead[2, :3], dead[3] = True, True, True
+    found = np.asarray(attention_of_few(jnp.where(dead[:, None, :, None], jnp.nan, query), seen, shown))
+    np.testing.assert_array_equal(
+        found.swapaxes(1, 2)[~dead], np.asarray(attention_of_few(query, seen, shown)).swapaxes(1, 2)[~dead]
+    )
+    assert np.isnan(found[1]).all()
+    assert not found[3].any()
+
+
 @pytest.mark.parametrize("queries", [1, 4, 5, 7, 9, 18])
 @pytest.mark.parametrize("places", [1, 15, 64, 100, 192])
 @pytest.mark.parametrize("mask", ["none", "keys", "beams", "heads"])
