@@ -23,6 +23,7 @@ Every step takes one slot of the state, which is a place for each row; a mask le
 ancestors, which its `lineage` names. So nothing is copied when a beam is reordered but the lineage, and what the source
 offers is there once for all rows. A slot is free again when no sentence that lives has anything in it, so that a
 sentence may begin when another ends (`pool.py`); the loop stops when all slots are taken, and can go on with more.
+The decoder is told which rows have no hypothesis: a third of them, in searches that share a batch.
 """
 
 from functools import partial
@@ -41,7 +42,7 @@ from plainformer.decode.search import Query, Search
 from plainformer.decode.settings import GenerationSettings
 from plainformer.nn.cache import Placement
 from plainformer.nn.int8 import Grouped
-from plainformer.shapes import Array, Bool, Ids, Int, Valid
+from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 
 SLOTS = 16  # at first; then twice as many, and so on
 
@@ -185,19 +186,24 @@ def ranked(search: Search, n_best: int) -> Hypotheses:
 
 
 def _advance(query: Query, search: Search) -> Search:
-    batch, beam, slots = search.lineage.shape
+    batch, beam, _ = search.lineage.shape
     slot = jnp.argmin(_taken(search)).astype(jnp.int32)  # the first that is free
     lineage = search.lineage.at[:, :, slot].set(jnp.arange(beam)[None, :])
     place, positions = query.before + slot * beam, query.read + search.step[:, None]
     at = Placement(place, positions, _visible(query, lineage), live=search.logprobs > -jnp.inf)
     logits, decoder = query.model.extend(search.last, search.decoder, at)
-    history, step = search.tokens.reshape(-1, slots), jnp.repeat(search.step, beam)
-    given = logits.reshape(batch * beam, -1), history, step, query.rules, query.allowed, jnp.repeat(search.bounds, beam)
-    in_machine_code = isinstance(getattr(query.model, "output", None), Grouped)
-    candidates = (
-        best_candidates(*given, looked_at(query, beam)) if in_machine_code else Candidates(next_logprobs(*given), None)
-    )
+    candidates = _candidates(query, search, logits.reshape(batch * beam, -1))
     return extended(query, eqx.tree_at(lambda s: (s.decoder, s.lineage), search, (decoder, lineage)), candidates)
+
+
+def _candidates(query: Query, search: Search, logits: Float[Array, "rows vocab"]) -> Candidates:
+    """What each row may go on with: as many as are looked at, where machine code ranks them, else every token."""
+    _, beam, slots = search.tokens.shape
+    history, step = search.tokens.reshape(-1, slots), jnp.repeat(search.step, beam)
+    given = logits, history, step, query.rules, query.allowed, jnp.repeat(search.bounds, beam)
+    if isinstance(getattr(query.model, "output", None), Grouped):
+        return best_candidates(*given, looked_at(query, beam))
+    return Candidates(next_logprobs(*given), None)
 
 
 def _taken(search: Search) -> Bool[Array, " slots"]:

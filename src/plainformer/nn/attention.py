@@ -81,7 +81,8 @@ class MultiHeadAttention(eqx.Module):
 
         `positions` are those of `memory`; only rotation asks for them, and counts from 0 without.
         """
-        return self._kept(*of_one_input(memory, self.key, self.value), positions)
+        key, value = of_one_input(memory, self.key, self.value)
+        return self._kept(key, value, positions)
 
     def kept(self, dtype: DTypeLike) -> DTypeLike:
         """The type of keys and values of inputs of this type: float16 where those are rounded to bytes (W8A8)."""

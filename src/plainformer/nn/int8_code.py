@@ -83,9 +83,9 @@ def _add_fours(builder: Any, total: Any, inputs: Any, weights: Any) -> Any:
 def _emit_tile(rows: int, together: int) -> Callable[..., None]:
     """y = (before + start + x W) s t + b over a stretch of inputs, for `rows` rows and the outputs of a group.
 
-    Rows are so many bytes apart, and of results in the places that `where` says. s is a number for each row, start, t
-    and b have one for each output. Two or four
-    inputs and the weights of sixteen outputs for them meet in one instruction, where a processor has it (VNNI).
+    Rows are so many bytes apart, those of the results in the places that are listed at `where`; s is a number for each
+    row, start, t and b have one for each output. Two or four inputs and the weights of sixteen outputs for them meet in
+    one instruction, where a processor has it (VNNI).
     """
 
     def emit(builder: Any, *addresses: Any) -> None:
@@ -203,7 +203,7 @@ def product(frame: int) -> int:
 
     For n = 2 q has sixteen bits, for n = 4 eight; s is a number for each row, t and b have one for each output, as many
     as the groups have. So has what the sums start with. There may be several w, of the same d_in and n, each with its
-    start, t and b, and a result of its own.
+    start, t and b, and a result of its own. A row with NaN in it gives NaN, and is passed over.
     """
     if code.asks_for_version(frame):
         return 0
