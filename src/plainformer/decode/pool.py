@@ -23,7 +23,8 @@ from plainformer.decode.program import compiled
 from plainformer.decode.search import Query, Search
 from plainformer.shapes import Array, Bool, Int
 
-SHARE = 4  # one in so many: of the rows, which are filled again when so many are free; of the slots, to move on without
+FREE = 2  # rows of a stage are filled again when one in so many is free
+SHARE = 4  # of the slots, those that whoever moves on need not have filled: one in so many
 
 Found = list[tuple[int, list[Hypothesis]]]
 """Sentences, by their places among the sources, and their hypotheses."""
@@ -183,7 +184,7 @@ def _without(search: Search, gone: Bool[np.ndarray, " rows"]) -> Search:
 
 def _share(size: int) -> int:
     """How many of so many rows are filled at a time."""
-    return max(1, size // SHARE)
+    return max(1, size // FREE)
 
 
 def _in_parts(values: Sequence[int], size: int) -> list[list[int]]:
