@@ -82,7 +82,7 @@ class MultiHeadAttention(eqx.Module):
         `positions` are those of `memory`; only rotation asks for them, and counts from 0 without.
         """
         key, value = of_one_input(memory, self.key, self.value)
-        return self._kept(key, value, positions)
+        return self._by_head(key, value, positions)
 
     def kept(self, dtype: DTypeLike) -> DTypeLike:
         """The type of keys and values of inputs of this type: float16 where those are rounded to bytes (W8A8)."""
@@ -110,10 +110,10 @@ class MultiHeadAttention(eqx.Module):
     def look_back(self, x: Hidden, cache: KeysValues, at: Placement) -> tuple[Hidden, KeysValues]:
         """Let new tokens look at those before them and at themselves: self-attention, and the cache with them in it."""
         query, key, value = of_one_input(x, self.query, self.key, self.value)
-        cache = write(cache, self._kept(at.written(key), at.written(value), at.positions), at.place)
+        cache = write(cache, self._by_head(at.written(key), at.written(value), at.positions), at.place)
         return self._look(query, cache, at.mask, at.positions), cache
 
-    def _kept(
+    def _by_head(
         self,
         key: Float[Array, "batch key width"],
         value: Float[Array, "batch key width_v"],
