@@ -35,7 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.constraints import Candidates, Rules, best_candidates, next_logprobs
-from plainformer.decode.contract import EncoderDecoder, Hypotheses
+from plainformer.decode.contract import CachedDecoder, EncoderDecoder, Hypotheses
 from plainformer.decode.extension import extended, looked_at
 from plainformer.decode.program import compiled
 from plainformer.decode.search import Query, Search
@@ -201,9 +201,14 @@ def _candidates(query: Query, search: Search, logits: Float[Array, "rows vocab"]
     _, beam, slots = search.tokens.shape
     history, step = search.tokens.reshape(-1, slots), jnp.repeat(search.step, beam)
     given = logits, history, step, query.rules, query.allowed, jnp.repeat(search.bounds, beam)
-    if isinstance(getattr(query.model, "output", None), Grouped):
+    if ranks_by_machine_code(query.model):
         return best_candidates(*given, looked_at(query, beam))
     return Candidates(next_logprobs(*given), None)
+
+
+def ranks_by_machine_code(model: CachedDecoder) -> bool:
+    """Whether it decodes by machine code, which then is there to rank words, too: where its weights are int8."""
+    return isinstance(getattr(model, "output", None), Grouped)
 
 
 def _taken(search: Search) -> Bool[Array, " slots"]:

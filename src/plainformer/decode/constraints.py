@@ -130,7 +130,7 @@ def best_candidates(
     number = min(number, logits.shape[1])
     logprobs, tokens = best_words(*_under_rules(logits, history, step, rules, allowed), number)
     for rows, token in _forced(step, rules, bound):
-        only = jnp.where(jnp.arange(number) == 0, 0.0, -jnp.inf)
+        only = jnp.where((jnp.arange(number) == 0) & (token < logits.shape[1]), 0.0, -jnp.inf)
         logprobs = jnp.where(rows[:, None], only[None, :], logprobs)
         tokens = jnp.where(rows[:, None], token, tokens)
     return Candidates(logprobs, tokens)
@@ -153,7 +153,8 @@ def _under_rules(
     if rules.min_tokens:
         possible = possible & ~_too_early(possible, step, rules)
     logits = logits.astype(jnp.float32)
-    return jnp.where(possible, logits, -jnp.inf) if rules.renormalise else logits, possible
+    # A sum, in which what is not a number stays so, wherever it stands.
+    return logits + jnp.where(possible, 0.0, -jnp.inf) if rules.renormalise else logits, possible
 
 
 def _too_early(

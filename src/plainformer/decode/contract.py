@@ -19,7 +19,8 @@ class CachedDecoder(Protocol):
     def extend(self, ids: Ids, state: Any, at: Placement | None = None, /) -> tuple[Logits, Any]:
         """Consume more tokens of each sentence: float32 logits after each of them, and the state after the last.
 
-        They follow each other, unless `at` says where each goes.
+        They follow each other, unless `at` says where each goes. What is found for those that it does not call live is
+        never looked at.
         """
         ...
 

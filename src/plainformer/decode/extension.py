@@ -40,7 +40,7 @@ def extended(query: Query, search: Search, candidates: Candidates) -> Search:
 
 def _shrinking(query: Query, search: Search, candidates: Candidates) -> Search:
     beam = search.logprobs.shape[1]
-    after = _with(search, *_best_extensions(search, candidates, beam))
+    after = _with(search, *_best_extensions(search, candidates, looked_at(query, beam)))
     kept = jnp.arange(beam)[None, :] < (beam - search.count)[:, None]
     after = _with_logprobs(after, jnp.where(kept, after.logprobs, -jnp.inf))
     return _stop_where_decided(_finish(after, query.weights, query.rules.eos), query.weights, query.n_best)
@@ -91,7 +91,7 @@ def _full(query: Query, search: Search, candidates: Candidates) -> Search:
     So it is in the Hugging Face library, which decides which rows go on, what is kept and when it ends as it is here.
     """
     beam, weights, eos = search.logprobs.shape[1], query.weights, query.rules.eos
-    both = _with(search, *_best_extensions(search, candidates, 2 * beam))
+    both = _with(search, *_best_extensions(search, candidates, looked_at(query, beam)))
     ends = (both.last == eos) | (both.step >= both.bounds)[:, None]
     arrive = ends & (jnp.arange(2 * beam) < beam)[None, :] & (both.logprobs > -jnp.inf)
     arrivals = _as_hypotheses(both, weights, eos)

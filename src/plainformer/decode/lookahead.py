@@ -34,13 +34,19 @@ def best_continuations(
 
     Raises:
         InputError: the prompt is empty or holds an id outside the vocabulary, or prompt and `max_tokens` do not fit the
-            context: a window cannot slide under hypotheses of which each has its own past.
+            context: a window cannot slide under hypotheses of which each has its own past. Or what is to be forced is
+            no token.
         WorkError: the model's outputs are not finite.
     """
     config = model.config
     check_vocabulary([prompt], config.vocab, "prompt")
     if not prompt:
         raise InputError("the prompt is empty", fix="give at least one token")
+    if settings.first_token is not None and settings.first_token >= config.vocab:
+        what = f"first_token is {settings.first_token}, and the vocabulary has {config.vocab:,} tokens"
+        raise InputError(what, where="generation.first_token", fix=f"give an id from 0 to {config.vocab - 1}, or none")
+    if settings.force_end and eos is None:
+        raise InputError("there is no end of text to force", where="generation.force_end", fix="leave it out")
     needed = len(prompt) - 1 + max_tokens  # the last token is not read
     if needed > config.context:
         raise InputError(

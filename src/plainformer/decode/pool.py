@@ -24,7 +24,7 @@ from plainformer.decode.search import Query, Search
 from plainformer.shapes import Array, Bool, Int
 
 FREE = 2  # rows of a stage are filled again when one in so many is free
-SHARE = 4  # of the slots, those that whoever moves on need not have filled: one in so many
+SPARE = 4  # slots that whoever moves on need not have filled: one in so many
 
 Found = list[tuple[int, list[Hypothesis]]]
 """Sentences, by their places among the sources, and their hypotheses."""
@@ -60,7 +60,7 @@ def search_pool(
     rows = [max(min(size, -(-LEAST // beam)), size >> number) for number in range(len(slots))]
 
     def begun() -> Iterator[Arrivals]:
-        many = _share(size)
+        many = _at_a_time(size)
         for members in _in_parts(range(len(sources)), many):
             limits = np.zeros(many, np.int32)
             limits[: len(members)] = [bounds[index] for index in members]
@@ -85,13 +85,13 @@ def stages(first: int, longest: int) -> list[int]:
     slots = [min(first, longest)]
     while slots[-1] < longest:
         last = 2 * slots[-1] >= longest
-        slots.append(longest + slots[-1] // SHARE if last else 2 * slots[-1])
+        slots.append(longest + slots[-1] // SPARE if last else 2 * slots[-1])
     return slots
 
 
 def filled(slots: int) -> int:
     """How many of a stage's slots a sentence has filled that may move on, or more."""
-    return slots - slots // SHARE
+    return slots - slots // SPARE
 
 
 class _Stage:
@@ -109,7 +109,7 @@ class _Stage:
         """
         size, search, more = len(self._owners), None, True
         while True:
-            while more and self._owners.count(None) >= _share(size):
+            while more and self._owners.count(None) >= _at_a_time(size):
                 turn = next(before, None)
                 more = turn is not None
                 if isinstance(turn, Arrivals):
@@ -119,7 +119,7 @@ class _Stage:
                 del turn  # or who arrived would be in memory twice
             if search is None or self._owners.count(None) == size:
                 return
-            enough = size - _share(size) if more else 0
+            enough = size - _at_a_time(size) if more else 0
             search = advance((self._query, jnp.int32(enough)), search)
             live = np.asarray(search.live)
             if ended := self._leave(~live):
@@ -150,8 +150,8 @@ class _Stage:
 
     def _departures(self, search: Search, going: dict[int, int], size: int, slots: int) -> Iterator[Arrivals]:
         """Those who go, as many at a time as the next stage takes in."""
-        for rows in _in_parts(list(going), _share(size)):
-            moved = _moved(self._query, search, _row_numbers(rows, _share(size), 0), slots)
+        for rows in _in_parts(list(going), _at_a_time(size)):
+            moved = _moved(self._query, search, _row_numbers(rows, _at_a_time(size), 0), slots)
             yield Arrivals([going[row] for row in rows], moved)
 
 
@@ -182,7 +182,7 @@ def _without(search: Search, gone: Bool[np.ndarray, " rows"]) -> Search:
     return eqx.tree_at(lambda s: s.logprobs, search, jnp.where(gone[:, None], -jnp.inf, search.logprobs))
 
 
-def _share(size: int) -> int:
+def _at_a_time(size: int) -> int:
     """How many of so many rows are filled at a time."""
     return max(1, size // FREE)
 

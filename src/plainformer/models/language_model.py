@@ -101,7 +101,7 @@ class LanguageModel(eqx.Module):
         Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
         """
         at = in_order(state.written[0], ids.shape[1], places_of(state.caches)) if at is None else at
-        x = at.without_dead(self._embed(ids, at.positions, None))
+        x = at.nan_unless_live(self._embed(ids, at.positions, None))
         caches: list[KeysValues] = []
         for layer, cache in zip(self.layers, state.caches, strict=True):
             x, cache = layer.extend(x, cache, at)

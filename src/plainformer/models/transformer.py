@@ -222,7 +222,7 @@ class Transformer(eqx.Module):
         Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
         """
         at = in_order(state.written[0], ids.shape[1], places_of(state.caches)) if at is None else at
-        x = at.without_dead(self._placed(self._embed_target(ids, at.positions), at.positions, None))
+        x = at.nan_unless_live(self._placed(self._embed_target(ids, at.positions), at.positions, None))
         memory_mask = padding_mask(state.memory_valid)
         caches: list[KeysValues] = []
         for layer, cache, memory in zip(self.decoder.layers, state.caches, state.memory, strict=True):

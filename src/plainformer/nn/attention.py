@@ -110,7 +110,9 @@ class MultiHeadAttention(eqx.Module):
     def look_back(self, x: Hidden, cache: KeysValues, at: Placement) -> tuple[Hidden, KeysValues]:
         """Let new tokens look at those before them and at themselves: self-attention, and the cache with them in it."""
         query, key, value = of_one_input(x, self.query, self.key, self.value)
-        cache = write(cache, self._by_head(at.written(key), at.written(value), at.positions), at.place)
+        cache = write(
+            cache, self._by_head(at.zero_unless_live(key), at.zero_unless_live(value), at.positions), at.place
+        )
         return self._look(query, cache, at.mask, at.positions), cache
 
     def _by_head(

@@ -9,6 +9,7 @@ from typing import Any, no_type_check
 import numpy as np
 
 from plainformer.nn import machine_code as code
+from plainformer.nn.exponential_code import LN2_HIGH, LN2_LOW, LOG2_E, SMALLEST, TAYLOR
 from plainformer.nn.machine_code import F16, F32, I32, I64, LANES, ir, numba
 from plainformer.nn.machine_threads import in_parts
 
@@ -20,10 +21,6 @@ MOST_PARTS = 32  # of a call
 TALL, WIDE, SIZES = (1, 4, 5), (1, 16, 32, 64), (2, 4)  # rows and columns of tiles, and bytes of a number
 LINE = 64  # bytes that come from memory together
 LOWEST = -0x7F7FFFFF  # in the order of whole numbers: next to the least float32
-LOG2_E = np.float32(math.log2(math.e))
-LN2_HIGH, LN2_LOW = np.float32(0.693359375), np.float32(math.log(2) - 0.693359375)  # the first has zeros at its end
-TAYLOR = tuple(np.float32(1 / math.factorial(power)) for power in range(8))
-SMALLEST = np.float32(-87.0)  # whose exponential is the smallest normal number, more or less
 ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}  # what sums may be changed by, so that they are taken side by side
 
 
@@ -56,10 +53,7 @@ def _peak(scores: np.ndarray, allowed: np.ndarray) -> float:
 @numba.njit(fastmath=ANY_ORDER, cache=True)
 @no_type_check
 def _softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
-    """`softmax.masked_softmax` of the scores times `scale`, in their place.
-
-    exp(x) = 2^n exp(r) with |r| <= ln 2 / 2, exp(r) by its first eight terms, which leave 2e-8 of it.
-    """
+    """`softmax.masked_softmax` of the scores times `scale`, in their place; exponentials as in `exponential_code`."""
     peak, total = _peak(scores, allowed), np.float32(0)
     for key in range(len(scores)):
         x = max((scores[key] - peak) * scale, SMALLEST)
@@ -169,6 +163,17 @@ def _seen(mask: int, by_query: int, queries: int, places: int) -> tuple[int, int
 
 @numba.njit(cache=True)
 @no_type_check
+def _are_nan(query: int, queries: int, d_k: int) -> bool:
+    """Whether each of the queries begins with what is not a number."""
+    firsts = numba.carray(code.pointer((query,)), (queries, d_k), np.float32)[:, 0]
+    number = 0
+    while number < queries and np.isnan(firsts[number]):
+        number += 1
+    return number == queries
+
+
+@numba.njit(cache=True)
+@no_type_check
 def _head(numbers: np.ndarray, part: int) -> None:
     """One head of one sequence."""
     heads, queries, d_k, d_v, places = numbers[5], numbers[6], numbers[7], numbers[8], numbers[9]
@@ -182,8 +187,7 @@ def _head(numbers: np.ndarray, part: int) -> None:
     if count <= 0:
         numba.carray(code.pointer((out,)), (queries * d_v,), np.float32)[:] = 0
         return
-    firsts = numba.carray(code.pointer((query,)), (queries, d_k), np.float32)[:, 0]
-    if np.isnan(firsts).all():  # and so is all that they find
+    if _are_nan(query, queries, d_k):  # and so is all that they find
         numba.carray(code.pointer((out,)), (queries * d_v,), np.float32)[:] = np.nan
         return
     weights = np.empty((queries, count), np.float32)

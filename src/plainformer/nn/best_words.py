@@ -1,21 +1,30 @@
-"""The most likely words of each row of logits in one visit, on a processor, in machine code (`nn/best_words_code.py`).
+"""The most likely words of each row of logits.
 
-The definition is a log-softmax, of which the words that may come are ranked.
+`ranked` is the definition. `best_words` is its fast twin on a processor, in machine code, which is done with a row
+while it is in a core's own memory (`nn/best_words_code.py`).
 """
 
+import jax
 import jax.numpy as jnp
 
 from plainformer.nn import foreign
 from plainformer.shapes import Array, Bool, Float, Int
 
+Best = tuple[Float[Array, "rows number"], Int[Array, "rows number"]]
 
-def best_words(
-    logits: Float[Array, "rows vocab"], possible: Bool[Array, "#rows vocab"], number: int
-) -> tuple[Float[Array, "rows number"], Int[Array, "rows number"]]:
+
+def ranked(logits: Float[Array, "rows vocab"], possible: Bool[Array, "#rows vocab"], number: int) -> Best:
     """The log-probabilities (nats, among all words) of the best `number` words that are possible, and these; best
-    first, the lower word first among equals. Where there are fewer, -inf, and any word.
+    first, the lower word first among equals. Where there are fewer, -inf, and any word."""
+    logprobs, words = jax.lax.top_k(jnp.where(possible, jax.nn.log_softmax(logits), -jnp.inf), number)
+    return logprobs, words.astype(jnp.int32)
 
-    A row of NaN gives NaN. For float32, where `foreign.are_available()`.
+
+def best_words(logits: Float[Array, "rows vocab"], possible: Bool[Array, "#rows vocab"], number: int) -> Best:
+    """The same of float32 logits, where `foreign.are_available()`. A row of NaN gives NaN.
+
+    Words whose logits are equal are in order; where the logarithm of the sum makes equals of others, the larger comes
+    first.
     """
     shape = len(logits), number
     results = foreign.result(shape), foreign.result(shape, jnp.int32)

@@ -7,40 +7,15 @@ from typing import Any, no_type_check
 import numpy as np
 
 from plainformer.nn import machine_code as code
+from plainformer.nn.exponential_code import all_lanes, exponential
 from plainformer.nn.machine_code import F32, I8, I32, I64, LANES, ir, numba
 from plainformer.nn.machine_threads import in_parts
 
 CHUNK = 4 * LANES  # words whose largest logit is known, so that most of them are passed over when they are ranked
 SHARE = 1 << 17  # words for which it pays to wake another thread
-MOST_PARTS = 32  # of a call
-LOG2_E = math.log2(math.e)
-LN2_HIGH, LN2_LOW = 0.693359375, math.log(2) - 0.693359375  # the first has zeros at its end
-SMALLEST = -87.0  # whose exponential is the smallest normal number, more or less
+PARTS = 32  # of a call, or nearly
 
 # --- sixteen words at a time ------------------------------------------------------------------------------------------
-
-
-def _all(number: float) -> Any:
-    return code.constant(F32, *[float(np.float32(number))] * LANES)
-
-
-def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    return builder.fadd(builder.fmul(a, b, flags=("contract",)), c, flags=("contract",))
-
-
-def _exponential(builder: Any, x: Any) -> Any:
-    """e^x = 2^n e^r with |r| <= ln 2 / 2, e^r by its first eight terms, which leave 2e-8 of it. NaN stays."""
-    x = builder.select(builder.fcmp_ordered("<", x, _all(SMALLEST)), _all(SMALLEST), x)
-    floor = code.external(builder, f"llvm.floor.v{LANES}f32", ir.FunctionType(x.type, [x.type]))
-    whole = builder.call(floor, [_multiply_add(builder, x, _all(LOG2_E), _all(0.5))])
-    r = _multiply_add(builder, whole, _all(-LN2_HIGH), x)
-    r = _multiply_add(builder, whole, _all(-LN2_LOW), r)
-    power = _all(1 / math.factorial(7))
-    for term in range(6, -1, -1):
-        power = _multiply_add(builder, power, r, _all(1 / math.factorial(term)))
-    bits = builder.add(builder.fptosi(whole, ir.VectorType(I32, LANES)), code.constant(I32, *[127] * LANES))
-    two = builder.bitcast(builder.shl(bits, code.constant(I32, *[23] * LANES)), x.type)
-    return builder.fmul(power, two)
 
 
 def _larger(builder: Any, one: Any, other: Any) -> Any:
@@ -76,7 +51,7 @@ def _of_all(builder: Any, columns: list[Any], both: Callable[[Any, Any, Any], An
 
 
 def _emit_largest(builder: Any, x: Any, count: Any) -> Any:
-    columns = _over(builder, x, count, _all(-math.inf), lambda so_far, one, _: _larger(builder, so_far, one))
+    columns = _over(builder, x, count, all_lanes(-math.inf), lambda so_far, one, _: _larger(builder, so_far, one))
     return _of_all(builder, columns, _larger)
 
 
@@ -84,9 +59,9 @@ def _emit_largest_possible(builder: Any, x: Any, possible: Any, count: Any) -> A
     def further(so_far: Any, numbers: Any, where: Any) -> Any:
         _, is_possible = code.vector(builder, builder.add(possible, where), I8, LANES)
         chosen = builder.icmp_signed("!=", is_possible, code.constant(I8, *[0] * LANES))
-        return _larger(builder, so_far, builder.select(chosen, numbers, _all(-math.inf)))
+        return _larger(builder, so_far, builder.select(chosen, numbers, all_lanes(-math.inf)))
 
-    return _of_all(builder, _over(builder, x, count, _all(-math.inf), further), _larger)
+    return _of_all(builder, _over(builder, x, count, all_lanes(-math.inf), further), _larger)
 
 
 def _emit_exponentials(builder: Any, x: Any, count: Any, peak: Any) -> Any:
@@ -94,9 +69,9 @@ def _emit_exponentials(builder: Any, x: Any, count: Any, peak: Any) -> Any:
     peaks = code.spread(builder, builder.insert_element(nothing, peak, I32(0)), code.constant(I32, *[0] * LANES))
 
     def further(so_far: Any, numbers: Any, _: Any) -> Any:
-        return builder.fadd(so_far, _exponential(builder, builder.fsub(numbers, peaks)))
+        return builder.fadd(so_far, exponential(builder, builder.fsub(numbers, peaks)))
 
-    columns = _over(builder, x, count, _all(0.0), further)
+    columns = _over(builder, x, count, all_lanes(0.0), further)
     return _of_all(builder, columns, lambda builder, one, other: builder.fadd(one, other))
 
 
@@ -183,7 +158,7 @@ def best_words(frame: int) -> int:
     ids, _ = code.result(frame, 1)
     rows, vocab = shape[0], shape[1]
     by_row = vocab if mask_shape[0] > 1 else 0
-    together = max(rows // MOST_PARTS, 1)
+    together = max(rows // PARTS, 1)
     work = (logits, possible, by_row, logprobs, ids, rows, vocab, wanted[1], together)
     in_parts(frame, _rows(()), -(-rows // together), rows * vocab // SHARE, work)
     return 0

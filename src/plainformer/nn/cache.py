@@ -33,7 +33,7 @@ class Placement(NamedTuple):
     place: the first of the places of the cache that they are written to, the same in every row.
     positions: where they stand in their sequences.
     mask: which places of the cache they may look at, their own among them.
-    live: which of them are wanted, None for all.
+    live: which of the new tokens are wanted, None for all.
     """
 
     place: Int[Array, ""]
@@ -41,12 +41,12 @@ class Placement(NamedTuple):
     mask: Allowed
     live: Bool[Array, "batch seq"] | None = None
 
-    def without_dead(self, x: Hidden) -> Hidden:
-        """`x`, and what is not a number (NaN) for tokens that nobody wants: machine code passes those over."""
+    def nan_unless_live(self, x: Hidden) -> Hidden:
+        """`x` with NaN in the place of tokens that nobody wants: machine code passes those over."""
         return x if self.live is None else jnp.where(self.live[:, :, None], x, jnp.nan)
 
-    def written(self, x: Float[Array, "batch seq width"]) -> Float[Array, "batch seq width"]:
-        """`x` for a cache: zero for tokens that nobody wants, since NaN spoils a sum even with weight 0."""
+    def zero_unless_live(self, x: Float[Array, "batch seq width"]) -> Float[Array, "batch seq width"]:
+        """`x` with zeros there, for a cache: NaN would spoil a sum even with weight 0."""
         return x if self.live is None else jnp.where(self.live[:, :, None], x, 0.0)
 
 

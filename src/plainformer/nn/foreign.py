@@ -26,7 +26,7 @@ from jax.typing import DTypeLike
 from plainformer.machine import cache_folder, default_device
 from plainformer.shapes import Array
 
-# And the modules that they are in.
+# Functions, and the modules that they are in.
 TARGETS = {"product": "int8_code", "attention": "attention_code", "best_words": "best_words_code"}
 
 

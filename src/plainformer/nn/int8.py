@@ -110,8 +110,10 @@ def products(x: Float[Array, "*axes d_in"], weights: Sequence[Grouped]) -> tuple
     Sums of bytes are exact; of sixteen bits they are for 512 inputs, and float32 beyond.
 
     Raises:
-        ValueError: weights of another width than x, or for inputs of different bits.
+        ValueError: no weights, weights of another width than x, or for inputs of different bits.
     """
+    if not weights:
+        raise ValueError("no weights")
     for weight in weights:  # machine code would read and write beyond its memory
         if weight.d_in != x.shape[-1]:
             raise ValueError(f"inputs of width {x.shape[-1]} for weights of width {weight.d_in}")

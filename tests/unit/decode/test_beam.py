@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -11,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.decode import GenerationSettings, Hypothesis, beam_search, reference
+from plainformer.decode import GenerationSettings, Hypothesis, beam, beam_search, reference
 from plainformer.decode.batch import pad_rows
 from plainformer.decode.extension import top_k
 from plainformer.errors import InputError
+from plainformer.nn import foreign
 
 SOURCES = [[5, 6, 0], [3], [], [8, 3, 11, 7, 13]]
 BOUNDS = [4, 9, 6, 11]
@@ -38,6 +40,20 @@ def agree(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
     # Two float32 log-softmaxes, a few units in the last place apart at each of at most 11 additions.
     np.testing.assert_allclose([one.logprob for one in found], [one.logprob for one in expected], rtol=1e-5)
     np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
+
+
+@pytest.fixture(params=["all words", "the best by machine code"])
+def _candidates(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What rows may go on with: every word, and those that machine code finds, as where weights are int8."""
+    if request.param == "all words":
+        yield
+        return
+    assert foreign.are_available(), "the tests' extra installs Numba, so that its code is always tested"
+    monkeypatch.setattr(beam, "next_logprobs", lambda *_: pytest.fail("compiled without machine code"))
+    monkeypatch.setattr(beam, "ranks_by_machine_code", lambda _: True)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
 
 
 @pytest.mark.parametrize(("penalty", "alpha"), PENALTIES)
@@ -67,6 +83,7 @@ def test_an_exhaustive_beam_finds_the_best_of_all_sequences(toys: SimpleNamespac
 
 @pytest.mark.parametrize(("penalty", "alpha"), PENALTIES)
 @pytest.mark.parametrize("beam", [1, 2, 3, 4, 5])
+@pytest.mark.usefixtures("_candidates")
 def test_the_beam_equals_its_definition(toys: SimpleNamespace, beam: int, penalty: Any, alpha: float) -> None:
     """Which stops nowhere early and knows no batch: so neither changes a result."""
     settings = GenerationSettings(beam_size=beam, length_penalty=penalty, alpha=alpha, n_best=1 + beam // 2)
@@ -78,6 +95,7 @@ def test_the_beam_equals_its_definition(toys: SimpleNamespace, beam: int, penalt
 
 
 @pytest.mark.parametrize(("ngram", "penalty"), [(1, 1.0), (3, 1.0), (0, 1.7), (2, 0.6)])
+@pytest.mark.usefixtures("_candidates")
 def test_constraints_in_the_loop_equal_the_definition(toys: SimpleNamespace, ngram: int, penalty: float) -> None:
     settings = GenerationSettings(beam_size=3, n_best=3, no_repeat_ngram=ngram, repetition_penalty=penalty)
     free = GenerationSettings(beam_size=3, n_best=3)
@@ -242,6 +260,7 @@ def test_length_penalties_are_those_of_their_papers() -> None:
 
 @pytest.mark.parametrize("stop", ["decided", "estimate", "enough"])
 @pytest.mark.parametrize("beam", [1, 2, 4])
+@pytest.mark.usefixtures("_candidates")
 def test_the_full_beam_equals_its_definition(toys: SimpleNamespace, beam: int, stop: Any) -> None:
     settings = GenerationSettings(
         beam_size=beam, length_penalty="average", alpha=1.0, n_best=1 + beam // 2, beam="full", stop=stop
@@ -268,6 +287,7 @@ FORCED = [
 
 @pytest.mark.parametrize("rules", FORCED, ids=lambda rules: ", ".join(rules))
 @pytest.mark.parametrize("beam", ["shrinking", "full"])
+@pytest.mark.usefixtures("_candidates")
 def test_forced_tokens_and_least_lengths_equal_the_definition(toys: SimpleNamespace, beam: Any, rules: Any) -> None:
     free = GenerationSettings(beam_size=3, n_best=3, length_penalty="average", beam=beam)
     settings, model = replace(free, **rules), toys.make(seed=8, eos_bonus=0.5)

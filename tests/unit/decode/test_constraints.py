@@ -84,6 +84,7 @@ def test_the_end_of_sentence_may_always_come() -> None:
         {},
         {"renormalise": True},
         {"first_token": 5},
+        {"first_token": 70},  # no token: nothing may come
         {"force_end": True, "first_token": 7},
         {"no_repeat_ngram": 2, "repetition_penalty": 1.5},
         {"min_tokens": 4, "renormalise": True, "force_end": True},

@@ -1,14 +1,18 @@
 """Many sources at once: order, company, shapes, and what is refused."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from plainformer.decode import GenerationSettings, generate, reference
 from plainformer.errors import InputError, WorkError
+from plainformer.models import Transformer, TransformerConfig
+from plainformer.nn.laid_out import Precision
 
 GENERATOR = np.random.default_rng(5)
 SOURCES = [GENERATOR.integers(0, 19, size=length).tolist() for length in (5, 0, 14, 3, 9, 1, 12, 3, 0, 7, 2)]
@@ -83,3 +87,19 @@ def test_weights_that_are_not_finite_are_reported(toys: SimpleNamespace, beam: i
     model = eqx.tree_at(lambda toy: toy.table, model, jnp.full_like(model.table, broken))
     with pytest.raises(WorkError, match=r"source 1: .*not finite"):
         generate(model, [[3]], GenerationSettings(beam_size=beam), **toys.ids)
+
+
+@pytest.mark.parametrize("precision", ["int8", "w8a8"])
+@pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 3}, {"beam_size": 3, "beam": "full"}], ids=str)
+@pytest.mark.parametrize("broken", [np.nan, np.inf])
+def test_so_are_those_of_a_model_that_decodes_by_machine_code(
+    settings: dict[str, Any], precision: Precision, broken: float
+) -> None:
+    config = TransformerConfig(source_vocab=9, target_vocab=9, d_model=8, heads=2, d_ff=8, dropout=0.0)
+    model = Transformer(config, key=jax.random.key(0))
+    norm = model.decoder.layers[-1].residuals[-1].norm
+    model = eqx.tree_at(
+        lambda one: one.decoder.layers[-1].residuals[-1].norm, model, jax.tree.map(lambda a: a * broken, norm)
+    )
+    with pytest.raises(WorkError, match=r"source 1: .*not finite"):
+        generate(model.for_decoding(precision), [[3]], GenerationSettings(**settings), bos=0, eos=1, pad=2)

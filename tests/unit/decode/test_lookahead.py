@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from plainformer.decode import GenerationSettings, best_continuations, reference
+from plainformer.decode.settings import Beam
 from plainformer.errors import InputError
 from plainformer.models import LanguageModel, LanguageModelConfig
+from plainformer.nn.laid_out import Precision
 
 VOCAB, EOS, LONGEST = 4, 2, 3
 TABLE = np.random.default_rng(8).normal(size=(VOCAB, VOCAB)) * 1.5
@@ -79,3 +81,29 @@ def test_what_cannot_be_read_is_refused(toys: SimpleNamespace) -> None:
         best_continuations(toys.bigram(TABLE), [], GenerationSettings(), max_tokens=2)
     with pytest.raises(InputError, match="token id 4"):
         best_continuations(toys.bigram(TABLE), [4], GenerationSettings(), max_tokens=2)
+
+
+@pytest.mark.parametrize("beam", ["shrinking", "full"])
+@pytest.mark.parametrize("precision", ["int8", "w8a8"])
+def test_by_machine_code_too(precision: Precision, beam: Beam) -> None:
+    """The definition asks the same rounded weights, text by text, without a cache."""
+    config = LanguageModelConfig(vocab=70, d_model=32, heads=4, layers=2, context=24)
+    model = LanguageModel(config, key=jax.random.key(1)).for_decoding(precision)
+    prompt = np.random.default_rng(0).integers(0, 70, 9).tolist()
+    settings = GenerationSettings(beam_size=3, n_best=3, beam=beam, no_repeat_ngram=2, min_tokens=3)
+    found = best_continuations(model, prompt, settings, max_tokens=8, eos=5)
+    logits = reference.text_logits(model)
+    expected = reference.beam_search(lambda ids: logits([*prompt, *ids]), 8, settings, bos=-1, eos=5, pad=-1)
+    assert [(one.ids, one.finished) for one in found] == [(one.ids, one.finished) for one in expected]
+    near = 1e-4 if precision == "int8" else 0.02  # keys and values in float16, and inputs between two levels
+    np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=near)
+
+
+def test_what_cannot_be_forced_is_refused(toys: SimpleNamespace) -> None:
+    model = toys.bigram(TABLE)
+    with pytest.raises(InputError, match="first_token is 4, and the vocabulary has 4 tokens"):
+        best_continuations(model, [0], GenerationSettings(first_token=4), max_tokens=2)
+    with pytest.raises(InputError, match="there is no end of text to force"):
+        best_continuations(model, [0], GenerationSettings(force_end=True), max_tokens=2)
+    (forced,) = best_continuations(model, [0], GenerationSettings(force_end=True, first_token=3), max_tokens=2, eos=EOS)
+    assert (forced.ids, forced.finished) == ((3,), True)

@@ -13,11 +13,21 @@ from plainformer.nn.cache import in_order
 from plainformer.nn.laid_out import Precision
 
 VOCAB, BATCH, PLACES = 40, 4, 12
+LIKE_LLAMA: dict[str, Any] = {
+    "position": "rotary",
+    "norm": "rms",
+    "norm_position": "pre",
+    "activation": "silu",
+    "gated": True,
+    "kv_heads": 2,
+    "bias": False,
+}
 
 
 def started(kind: str, precision: Precision) -> tuple[Any, Any]:
     shape: dict[str, Any] = {"d_model": 32, "heads": 4, "d_ff": 48}
-    if kind == "language model":
+    if kind != "translator":
+        shape |= {} if kind == "language model" else LIKE_LLAMA
         model = LanguageModel(
             LanguageModelConfig(vocab=VOCAB, layers=2, context=PLACES, **shape), key=jax.random.key(0)
         )
@@ -30,7 +40,7 @@ def started(kind: str, precision: Precision) -> tuple[Any, Any]:
     return decoder, decoder.start(decoder.encode(source, valid), valid, PLACES)
 
 
-@pytest.mark.parametrize("kind", ["translator", "language model"])
+@pytest.mark.parametrize("kind", ["translator", "language model", "one like Llama"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "w8a8"])
 def test_the_others_find_what_they_would_without_and_nothing_is_kept_of_them(kind: str, precision: Precision) -> None:
     """One sequence is live, one only at first, one never, one in every other token. Logits of the rest are NaN."""

@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 
 from plainformer.nn import foreign
-from plainformer.nn.best_words import best_words
+from plainformer.nn.best_words import best_words, ranked
 
 
 @pytest.fixture(autouse=True)
 def _served() -> None:
     assert foreign.are_available(), "the tests' extra installs Numba, so that its code is always tested"
-
-
-def defined(logits: jax.Array, possible: jax.Array, number: int) -> tuple[jax.Array, jax.Array]:
-    return jax.lax.top_k(jnp.where(possible, jax.nn.log_softmax(logits), -jnp.inf), number)
 
 
 def drawn(rows: int, vocab: int) -> jax.Array:
@@ -34,7 +30,7 @@ def test_the_best_words_are_the_first_of_a_ranked_log_softmax(rows: int, vocab: 
         "few": np.arange(vocab)[None, :] < number - 1,
     }[mask]
     found, words = jax.jit(best_words, static_argnums=2)(logits, jnp.asarray(possible), number)
-    expected, known = defined(logits, jnp.asarray(possible), number)
+    expected, known = ranked(logits, jnp.asarray(possible), number)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
     real = np.isfinite(expected)
     np.testing.assert_array_equal(np.asarray(words)[real], np.asarray(known)[real])
@@ -45,14 +41,14 @@ def test_the_best_words_are_the_first_of_a_ranked_log_softmax(rows: int, vocab: 
 def test_the_lower_of_equal_words_comes_first(vocab: int) -> None:
     logits = jnp.asarray(np.random.default_rng(0).integers(0, 3, (40, vocab)).astype(np.float32))
     everything = jnp.ones((1, vocab), bool)
-    np.testing.assert_array_equal(best_words(logits, everything, 8)[1], defined(logits, everything, 8)[1])
+    np.testing.assert_array_equal(best_words(logits, everything, 8)[1], ranked(logits, everything, 8)[1])
 
 
 def test_words_that_are_minus_infinity_count_for_nothing() -> None:
     """Padding rows of the vocabulary, for example, up to half a chunk of words."""
     logits, everything = drawn(5, 100), jnp.ones((1, 100), bool)
     found, words = best_words(jnp.pad(logits, ((0, 0), (0, 60)), constant_values=-jnp.inf), jnp.ones((1, 160), bool), 4)
-    expected, known = defined(logits, everything, 4)
+    expected, known = ranked(logits, everything, 4)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
     np.testing.assert_array_equal(words, known)
 
@@ -61,7 +57,7 @@ def test_words_that_are_minus_infinity_count_for_nothing() -> None:
 def test_logits_of_any_size(size: float) -> None:
     logits, everything = drawn(3, 200) * size, jnp.ones((1, 200), bool)
     np.testing.assert_allclose(
-        best_words(logits, everything, 5)[0], defined(logits, everything, 5)[0], rtol=1e-5, atol=2e-6
+        best_words(logits, everything, 5)[0], ranked(logits, everything, 5)[0], rtol=1e-5, atol=2e-6
     )
 
 
