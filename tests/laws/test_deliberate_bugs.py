@@ -18,7 +18,7 @@ from model_laws import LanguageSubject, TranslatorSubject
 from variants import LANGUAGE_VARIANTS, PAPER
 
 from plainformer.models import parts, transformer
-from plainformer.nn import attention, block, kernel
+from plainformer.nn import attention, kernel
 from plainformer.nn.cache import KeysValues, write
 from plainformer.nn.embedding import Embedding
 from plainformer.nn.feed_forward import FeedForward
@@ -264,7 +264,7 @@ def test_a_cache_written_at_the_wrong_place_is_caught(monkeypatch: pytest.Monkey
     def one_too_late(cache: KeysValues, new: KeysValues, position: jax.Array) -> KeysValues:
         return write(cache, new, position + 1)
 
-    monkeypatch.setattr(block, "write", one_too_late)
+    monkeypatch.setattr(attention, "write", one_too_late)
     subject = LanguageSubject(LANGUAGE_VARIANTS["gpt"])
     with pytest.raises(AssertionError, match="cached extend"):
         model_laws.check_cached_extension_equals_the_full_forward(subject)

@@ -5,6 +5,7 @@ memory. Here each output's weights lie side by side, so that a processor reads t
 `Linear` has them rearranged at every product; and in bfloat16 or int8 there are fewer bytes to bring.
 """
 
+from collections.abc import Callable
 from typing import Literal, TypeVar
 
 import equinox as eqx
@@ -73,8 +74,10 @@ class LaidOut(eqx.Module):
 ForDecoding = LaidOut | int8.Grouped
 
 
-def of_one_input(x: Float[Array, "*axes d_in"], *maps: Linear | ForDecoding) -> tuple[Float[Array, "*axes _"], ...]:
-    """Each of these maps of `x`, in one call where machine code does it."""
+def of_one_input(
+    x: Float[Array, "*axes d_in"], *maps: Callable[[Float[Array, "*axes d_in"]], Float[Array, "*axes _"]]
+) -> tuple[Float[Array, "*axes _"], ...]:
+    """Each of these maps of `x` (`Linear` or what stands for one), in one call where machine code does it."""
     grouped = [one for one in maps if isinstance(one, int8.Grouped)]
     return int8.products(x, grouped) if len(grouped) == len(maps) else tuple(one(x) for one in maps)
 
