@@ -179,8 +179,9 @@ class Transformer(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
-        output = self.output if isinstance(self.output, ForDecoding) else self.output_weight
-        return logits_of(hidden, output, self.config.target_vocab, self.output_bias)
+        if isinstance(self.output, ForDecoding):
+            return self.output(hidden)  # whose bias says what are tokens, too
+        return logits_of(hidden, self.output_weight, self.config.target_vocab, self.output_bias)
 
     def __call__(
         self,
@@ -245,7 +246,7 @@ class Transformer(eqx.Module):
 
     def for_decoding(self, precision: Precision) -> "Transformer":
         """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
-        return lay_out(self, precision, self._target_embedding.table if self.output is None else None)
+        return lay_out(self, precision, self.output_weight, self.output_bias, self.config.target_vocab)
 
     @property
     def _target_embedding(self) -> Embedding:

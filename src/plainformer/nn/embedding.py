@@ -6,7 +6,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.nn.laid_out import ForDecoding
 from plainformer.nn.precision import multiply, upcast
 from plainformer.shapes import Array, Float, Int, PRNGKeyArray
 
@@ -32,12 +31,12 @@ class Embedding(eqx.Module):
 
 def logits_of(
     hidden: Float[Array, "*axes d_model"],
-    weight: Float[Array, "d_model rows"] | ForDecoding,
+    weight: Float[Array, "d_model rows"],
     vocab: int,
     bias: Float[Array, " rows"] | None = None,
 ) -> Float[Array, "*axes rows"]:
     """Hidden states to float32 logits by an output projection; those of rows from `vocab` on, no tokens, are -inf."""
-    logits = weight(hidden) if isinstance(weight, ForDecoding) else multiply(hidden, weight)
+    logits = multiply(hidden, weight)
     if bias is not None:
         logits = logits + jnp.broadcast_to(upcast(bias), logits.shape)
     real = jnp.arange(logits.shape[-1]) < vocab

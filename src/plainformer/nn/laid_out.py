@@ -82,18 +82,27 @@ def of_one_input(
     return int8.products(x, grouped) if len(grouped) == len(maps) else tuple(one(x) for one in maps)
 
 
-def lay_out(model: Model, precision: Precision, tied: Float[Array, "vocab d_model"] | None) -> Model:
+def lay_out(
+    model: Model,
+    precision: Precision,
+    output: Float[Array, "d_model rows"],
+    bias: Float[Array, " rows"] | None,
+    vocab: int,
+) -> Model:
     """The model with every `Linear` laid out, to be used for decoding only.
 
     Args:
-        tied: the table that is the model's output projection, where it has none of its own (`output` None).
+        output: its output projection, which may be an embedding's table, and the `bias` of that; rows from `vocab` on
+            are no tokens: a bias of minus infinity says so, which costs no pass over the logits.
     """
     machine_code = precision in INT8 and foreign.are_available()
-    laid = _with_linears_laid_out(model, precision, machine_code)
-    if tied is None:
-        return laid
-    output = eqx.filter_jit(_laid_out)(tied, None, precision, machine_code)
-    return eqx.tree_at(lambda model: model.output, laid, output, is_leaf=lambda part: part is None)
+    if output.shape[1] > vocab:
+        bias = jnp.zeros(output.shape[1], jnp.float32) if bias is None else bias.astype(jnp.float32)
+        bias = bias.at[vocab:].set(-jnp.inf)
+    rest = eqx.tree_at(lambda model: model.output, model, None, is_leaf=lambda part: part is None)
+    laid = _with_linears_laid_out(rest, precision, machine_code)
+    last = eqx.filter_jit(_laid_out)(output.T, bias, precision, machine_code)
+    return eqx.tree_at(lambda model: model.output, laid, last, is_leaf=lambda part: part is None)
 
 
 @eqx.filter_jit
