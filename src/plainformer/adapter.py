@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from safetensors import SafetensorError
 
-from plainformer.errors import InputError, WorkError, some_of
+from plainformer.errors import InputError, WorkError, reason, some_of
 from plainformer.fields import is_of_type
 from plainformer.json_object import read_object, write_object
 from plainformer.models.skeleton import named_shapes, named_weights, with_weights
@@ -131,7 +131,7 @@ def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
         write_arrays(folder / ADAPTER_WEIGHTS, jax.device_get(arrays))
         write_object(folder / ADAPTER_CONFIG, _to_peft(adapter, folder))
     except (OSError, SafetensorError) as failure:
-        raise WorkError(f"the adapter could not be written ({failure})", where=str(folder)) from failure
+        raise WorkError(f"the adapter could not be written ({reason(failure)})", where=str(folder)) from failure
 
 
 def read_adapter(folder: Path) -> Adapter:

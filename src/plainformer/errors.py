@@ -37,6 +37,11 @@ class WorkError(PlainformerError):
     exit_code = 1
 
 
+def reason(failure: Exception) -> str:
+    """Why something failed, in the system's words where it was the system, without its number and the file's name."""
+    return getattr(failure, "strerror", None) or str(failure)
+
+
 def some_of(names: Sequence[str], most: int = 8) -> str:
     """The first of so many names, and how many more there are, for a line that stays short."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -27,7 +27,7 @@ from plainformer.adapter import (
     read_adapter,
     save_adapter,
 )
-from plainformer.errors import InputError, WorkError, some_of
+from plainformer.errors import InputError, WorkError, reason, some_of
 from plainformer.interop import reading
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
@@ -156,7 +156,7 @@ def save_weights(model: Model, folder: Path) -> None:
     try:
         write_arrays(path, jax.device_get(named_weights(model)))
     except (OSError, SafetensorError) as failure:
-        raise WorkError(f"the weights could not be written ({failure})", where=str(path)) from failure
+        raise WorkError(f"the weights could not be written ({reason(failure)})", where=str(path)) from failure
 
 
 def load_folder(folder: Path) -> ModelFolder:

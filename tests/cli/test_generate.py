@@ -105,6 +105,7 @@ def test_what_the_vocabulary_lacks_is_named_or_left_out(cli, models):
     outcome = cli("generate", model, "the Moon, möön", "--skip-unknown")
     assert outcome.out == f"the oon, mn{written(model, 'the oon, mn')}\n"
     assert outcome.err.startswith("left out of the prompt, in 3 places, as the vocabulary lacks it: 'M', 'ö'\n")
+    assert "in 1 place, as" in cli("generate", model, "the Moon", "--skip-unknown").err
     assert cli("generate", model, "the moon", "--skip-unknown").err == cli("generate", model, "the moon").err
     many = "".join(map(chr, range(0x900, 0x900 + 23)))
     assert "'ओ', 'औ' and 2 more; write" in cli("generate", model, many.replace("\u0900", "")).error(2)

@@ -146,6 +146,20 @@ def test_a_changed_recipe_is_refused_with_its_key(cli, trained, setting, said):
     assert contents(trained.folder) == before
 
 
+def test_a_longer_run_is_refused_where_the_schedule_ends_with_it(cli, trained, tmp_path):
+    falling = [f"schedule.{value}" for value in ("name=linear", "peak=0.001", "warmup=1")]
+
+    def train(steps, *more):
+        words = [word for value in (*falling, f"train.steps={steps}") for word in ("--set", value)]
+        return cli("train", trained.recipe, "--run", tmp_path / "run", *words, *more)
+
+    assert train(2).code == 0
+    assert train(3, "--resume").error(2) == (
+        f"{tmp_path}/run: the recipe changed since this run began: train.steps: 2 -> 3; resume with the old values, or "
+        "start another run (with schedule.name cosine or linear, the number of steps is part of every step's rate)"
+    )
+
+
 @pytest.mark.parametrize(("name", "said"), [("train", "the training data"), ("val", "the dev data")])
 def test_changed_data_is_refused_by_name(cli, trained, copy, micro, name, said):
     kept = copy / "recipe.toml"

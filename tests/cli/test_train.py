@@ -107,7 +107,8 @@ def test_the_last_good_checkpoint_is_whole_when_the_numbers_leave_the_finite_one
     outcome = cli("train", trained.recipe, "--run", run, *(word for value in settings for word in ("--set", value)))
     assert outcome.code == 1
     assert outcome.last_line().endswith(
-        "not finite, and training stopped; lower schedule.peak or set optimizer.clip; the last good checkpoint is kept"
+        "not finite, and training stopped; start another run with a lower schedule.peak or with optimizer.clip; "
+        "what this one has saved is kept"
     )
     assert waited == [[1]]
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["1"]

@@ -139,7 +139,7 @@ def _known(writer: "Writer", prompt: Given, skip_unknown: bool) -> str:
             raise InputError(f"the model's vocabulary does not have {named}", where=place, fix=fix)
         ids = [id for id in ids if id != tokenizer.unk_id]
         text = tokenizer.decode(ids)
-        left_out = f"left out of the prompt, in {count:,} places, as the vocabulary lacks it: {named}"
+        left_out = f"left out of the prompt, in {count:,} place{'s' * (count > 1)}, as the vocabulary lacks it: {named}"
     if not ids:
         what = "nothing is left of the prompt" if left_out else "the prompt is empty"
         fix = r"give some text to go on from; in many shells $'\n' is a newline, to begin afresh"

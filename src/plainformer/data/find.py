@@ -57,13 +57,21 @@ def listing_for(folder: Path, name: str) -> tuple[Listing, str]:
         return Listing(folder, set(os.listdir(folder))), Path(name).name
     except FileNotFoundError as error:
         parent = folder.parent
-        fix = suggestion(folder.name, os.listdir(parent) if parent.is_dir() else [], otherwise="check the path")
+        otherwise = f"check the path{_how_to_fetch(folder)}"
+        fix = suggestion(folder.name, os.listdir(parent) if parent.is_dir() else [], otherwise=otherwise)
         raise InputError("there is no such folder", where=str(folder), fix=fix) from error
     except NotADirectoryError as error:
         fix = f"give the folder {folder.parent} and the name {folder.name}"
         raise InputError("this is a file, and a folder is needed", where=str(folder), fix=fix) from error
     except OSError as error:
         raise InputError(f"the folder cannot be read ({error.strerror or error})", where=str(folder)) from error
+
+
+def _how_to_fetch(folder: Path) -> str:
+    """What else may be done about a corpus that can be downloaded."""
+    from plainformer.data.fetch import CORPORA  # with the network's modules, which only this needs
+
+    return f", or run: plainformer data fetch {folder.name} --folder {folder}" if folder.name in CORPORA else ""
 
 
 def without_gz(name: str) -> str:

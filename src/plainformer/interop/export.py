@@ -9,7 +9,7 @@ import numpy as np
 from safetensors import SafetensorError
 
 from plainformer import atomic
-from plainformer.errors import InputError, WorkError
+from plainformer.errors import InputError, WorkError, reason
 from plainformer.interop.card import card_of
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
@@ -99,7 +99,7 @@ def export_model(content: Export, folder: Path) -> str:
         atomic.write_text(folder / "README.md", card)
         write_arrays(folder / "model.safetensors", weights, made_by="pt")
     except (OSError, SafetensorError) as failure:
-        raise WorkError(f"the model could not be written ({failure})", where=str(folder)) from failure
+        raise WorkError(f"the model could not be written ({reason(failure)})", where=str(folder)) from failure
     return architecture
 
 

@@ -43,10 +43,11 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
     if exists and resume:
         changed = resume_conflicts(load_recipe(folder / "recipe.toml"), recipe)
         if changed:
+            fix = "resume with the old values, or start another run"
+            if any(line.startswith("train.steps:") for line in changed):
+                fix += " (with schedule.name cosine or linear, the number of steps is part of every step's rate)"
             raise InputError(
-                f"the recipe changed since this run began: {', '.join(changed)}",
-                where=str(folder),
-                fix="resume with the old values, or start another run",
+                f"the recipe changed since this run began: {', '.join(changed)}", where=str(folder), fix=fix
             )
         # Killed before it had all its files, it begins anew.
         begun = (folder / "data.json").exists()

@@ -193,7 +193,7 @@ def _refuse_non_finite(state: TrainState) -> None:
     what = f"the gradients of {', '.join(names[:3])}{more} are" if names else "the loss is"
     raise WorkError(
         f"at step {step} {what} not finite, and training stopped",
-        fix="lower schedule.peak or set optimizer.clip; the last good checkpoint is kept",
+        fix="start another run with a lower schedule.peak or with optimizer.clip; what this one has saved is kept",
     )
 
 

@@ -274,6 +274,9 @@ def test_a_wrong_folder_is_refused_with_what_is_close(tmp_path):
     folder.mkdir()
     write(folder / "train.tsv", "a\tb\n")
     assert "there is no such folder; did you mean 'multi30k'?" in refusal(tmp_path / "multi3ok")
+    nowhere = tmp_path / "data" / "multi30k"
+    assert f"check the path, or run: plainformer data fetch multi30k --folder {nowhere}" in refusal(nowhere)
+    assert refusal(tmp_path / "data" / "mine").endswith("there is no such folder; check the path")
     assert "give the folder" in refusal(folder / "train.tsv")
     assert "multi30k is a folder" in refusal(tmp_path, "multi30k")
     assert "must not be empty" in refusal(folder, "train", "en", "")
