@@ -17,7 +17,7 @@ def replacing(path: Path, partial: Path | None = None) -> Iterator[Path]:
         partial: the place meanwhile, on the same disk; `path` with `.partial` after its name if not given.
 
     Raises:
-        OSError: the disk refused.
+        OSError: the disk refused; it names `path`, which somebody asked for.
     """
     partial = partial or path.with_name(path.name + ".partial")
     try:
@@ -28,6 +28,10 @@ def replacing(path: Path, partial: Path | None = None) -> Iterator[Path]:
         with partial.open("rb") as file:
             os.fsync(file.fileno())  # or a power cut could leave a name with nothing behind it
         os.replace(partial, path)
+    except OSError as error:
+        if str(error.filename) == str(partial):
+            error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
 

@@ -38,7 +38,7 @@ class WorkError(PlainformerError):
 
 
 def reason(failure: Exception) -> str:
-    """Why something failed, in the system's words where it was the system, without its number and the file's name."""
+    """Why something failed: of the system's errors its words alone, without Python's number and name of a file."""
     return getattr(failure, "strerror", None) or str(failure)
 
 

@@ -29,7 +29,10 @@ from plainformer.cli import (
 from plainformer.errors import InputError, PlainformerError, reason
 from plainformer.machine import collect_garbage_rarely
 
-NO_MEMORY = "there is not enough memory; lower the batch (data.batch_tokens, or data.batch_size) or the model's size"
+NO_MEMORY = (
+    "there is not enough memory; take a smaller model, or in training a smaller batch (data.batch_tokens, or "
+    "data.batch_size)"
+)
 
 
 # Typer has no public name for the errors of usage, of which this is one.
@@ -142,8 +145,7 @@ def main() -> None:
     except OSError as failure:
         if debug:
             raise
-        name = str(failure.filename or "standard output").removesuffix(".partial")  # the file that was asked for
-        _end(f"{name}: {reason(failure)}", 1)
+        _end(f"{failure.filename or 'standard output'}: {reason(failure)}", 1)
     except Exception as unforeseen:
         if debug:
             raise

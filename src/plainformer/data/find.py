@@ -2,6 +2,7 @@
 
 import difflib
 import os
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -71,7 +72,11 @@ def _how_to_fetch(folder: Path) -> str:
     """What else may be done about a corpus that can be downloaded."""
     from plainformer.data.fetch import CORPORA  # with the network's modules, which only this needs
 
-    return f", or run: plainformer data fetch {folder.name} --folder {folder}" if folder.name in CORPORA else ""
+    return (
+        f", or run: plainformer data fetch {folder.name} --folder {shlex.quote(str(folder))}"
+        if folder.name in CORPORA
+        else ""
+    )
 
 
 def without_gz(name: str) -> str:

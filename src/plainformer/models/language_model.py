@@ -71,9 +71,9 @@ class LanguageModel(eqx.Module):
         return x if self.norm is None else self.norm(x)
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
-        """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
+        """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf, unless all are NaN."""
         if isinstance(self.output, ForDecoding):
-            return self.output(hidden)  # whose bias says what are tokens, too
+            return self.output(hidden)  # its bias says what is no token
         return logits_of(hidden, self.output_weight, self.config.vocab)
 
     def __call__(self, ids: Ids, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Logits:
@@ -123,7 +123,7 @@ class LanguageModel(eqx.Module):
 
     def for_decoding(self, precision: Precision) -> "LanguageModel":
         """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
-        return lay_out(self, precision, self.output_weight, None, self.config.vocab)
+        return lay_out(self, precision, None, self.config.vocab)
 
     def _embed(self, ids: Ids, positions: Int[Array, "#batch #seq"], key: PRNGKeyArray | None) -> Hidden:
         """Token embeddings, plus positions where they are added, with dropout on the sum."""

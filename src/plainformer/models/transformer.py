@@ -178,9 +178,9 @@ class Transformer(eqx.Module):
         return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace.scope("decoder"))
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
-        """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf."""
+        """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf, unless all are NaN."""
         if isinstance(self.output, ForDecoding):
-            return self.output(hidden)  # whose bias says what are tokens, too
+            return self.output(hidden)  # its bias has `output_bias` in it, and says what is no token
         return logits_of(hidden, self.output_weight, self.config.target_vocab, self.output_bias)
 
     def __call__(
@@ -246,7 +246,7 @@ class Transformer(eqx.Module):
 
     def for_decoding(self, precision: Precision) -> "Transformer":
         """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
-        return lay_out(self, precision, self.output_weight, self.output_bias, self.config.target_vocab)
+        return lay_out(self, precision, self.output_bias, self.config.target_vocab)
 
     @property
     def _target_embedding(self) -> Embedding:

@@ -6,7 +6,7 @@ memory. Here each output's weights lie side by side, so that a processor reads t
 """
 
 from collections.abc import Callable
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import equinox as eqx
 import jax
@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from plainformer.nn import foreign, int8
 from plainformer.nn.linear import Linear
+from plainformer.nn.precision import upcast
 from plainformer.shapes import Array, Float, Int
 
 Precision = Literal["float32", "bfloat16", "int8", "w8a8"]
@@ -82,27 +83,38 @@ def of_one_input(
     return int8.products(x, grouped) if len(grouped) == len(maps) else tuple(one(x) for one in maps)
 
 
-def lay_out(
-    model: Model,
-    precision: Precision,
-    output: Float[Array, "d_model rows"],
-    bias: Float[Array, " rows"] | None,
-    vocab: int,
-) -> Model:
-    """The model with every `Linear` laid out, to be used for decoding only.
+def lay_out(model: Model, precision: Precision, bias: Float[Array, " rows"] | None, vocab: int) -> Model:
+    """The model with every `Linear` laid out, to be used for decoding only. One that is laid out stays as it is.
+
+    Its `output` becomes what computes all of its logits from hidden states: by its `output_weight`, which may be an
+    embedding's table, and a bias.
 
     Args:
-        output: its output projection, which may be an embedding's table, and the `bias` of that; rows from `vocab` on
-            are no tokens: a bias of minus infinity says so, which costs no pass over the logits.
+        bias: that of each row of logits, if it has one.
+        vocab: how many rows are tokens. That the others are none, a bias of minus infinity says at no cost.
     """
+    if isinstance(getattr(model, "output", None), ForDecoding):
+        return model
     machine_code = precision in INT8 and foreign.are_available()
-    if output.shape[1] > vocab:
-        bias = jnp.zeros(output.shape[1], jnp.float32) if bias is None else bias.astype(jnp.float32)
+    laid = _with_linears_laid_out(_with_output(model, None), precision, machine_code)
+    return _with_output(laid, _output_laid_out(model, bias, vocab, precision, machine_code))
+
+
+def _with_output(model: Model, output: ForDecoding | None) -> Model:
+    return eqx.tree_at(lambda model: model.output, model, output, is_leaf=lambda part: part is None)
+
+
+@eqx.filter_jit
+def _output_laid_out(
+    model: Any, bias: Float[Array, " rows"] | None, vocab: int, precision: Precision, machine_code: bool
+) -> ForDecoding:
+    weight = model.output_weight.T  # in a program, so that a table is not turned round and back
+    if bias is not None:
+        bias = upcast(bias)
+    if len(weight) > vocab:
+        bias = jnp.zeros(len(weight)) if bias is None else bias
         bias = bias.at[vocab:].set(-jnp.inf)
-    rest = eqx.tree_at(lambda model: model.output, model, None, is_leaf=lambda part: part is None)
-    laid = _with_linears_laid_out(rest, precision, machine_code)
-    last = eqx.filter_jit(_laid_out)(output.T, bias, precision, machine_code)
-    return eqx.tree_at(lambda model: model.output, laid, last, is_leaf=lambda part: part is None)
+    return _laid_out(weight, bias, precision, machine_code)
 
 
 @eqx.filter_jit
