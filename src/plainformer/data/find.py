@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from plainformer.errors import InputError, some_of
+from plainformer.errors import InputError, reason, some_of
 
 Files = TypeVar("Files", bound=tuple[Path, ...])
 
@@ -65,18 +65,16 @@ def listing_for(folder: Path, name: str) -> tuple[Listing, str]:
         fix = f"give the folder {folder.parent} and the name {folder.name}"
         raise InputError("this is a file, and a folder is needed", where=str(folder), fix=fix) from error
     except OSError as error:
-        raise InputError(f"the folder cannot be read ({error.strerror or error})", where=str(folder)) from error
+        raise InputError(f"the folder cannot be read ({reason(error)})", where=str(folder)) from error
 
 
 def _how_to_fetch(folder: Path) -> str:
     """What else may be done about a corpus that can be downloaded."""
     from plainformer.data.fetch import CORPORA  # with the network's modules, which only this needs
 
-    return (
-        f", or run: plainformer data fetch {folder.name} --folder {shlex.quote(str(folder))}"
-        if folder.name in CORPORA
-        else ""
-    )
+    if folder.name not in CORPORA:
+        return ""
+    return f", or run: plainformer data fetch {folder.name} --folder {shlex.quote(str(folder))}"
 
 
 def without_gz(name: str) -> str:
