@@ -129,19 +129,23 @@ def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int)
     return step
 
 
+def _torch_model(shape: Shape, weights: Any, name: str, folder: Path) -> tuple[Any, Callable[[Any, Any], Any]]:
+    """A peer's model, and its logits of ids and targets."""
+    if name.startswith("nanoGPT"):
+        model = nano_gpt(shape, weights, chosen(folder, "nanogpt"))
+        return model, lambda ids, targets: model(ids, targets)[0]
+    if name in BARE:
+        model = x_transformer(shape, weights)
+        return model, lambda ids, targets: model(ids)
+    model = hugging_face(shape, weights)
+    return model, lambda ids, targets: model(input_ids=ids).logits
+
+
 def torch_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
     import torch
 
     torch.set_num_threads(threads)
-    if name.startswith("nanoGPT"):
-        model = nano_gpt(shape, weights, chosen(folder, "nanogpt"))
-        logits_of = lambda ids, targets: model(ids, targets)[0]  # noqa: E731
-    elif name in BARE:
-        model = x_transformer(shape, weights)
-        logits_of = lambda ids, targets: model(ids)  # noqa: E731
-    else:
-        model = hugging_face(shape, weights)
-        logits_of = lambda ids, targets: model(input_ids=ids).logits  # noqa: E731
+    model, logits_of = _torch_model(shape, weights, name, folder)
     model.train()
     matrices = [one for one in model.parameters() if one.dim() >= 2]
     others = [one for one in model.parameters() if one.dim() < 2]

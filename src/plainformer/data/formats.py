@@ -217,6 +217,7 @@ def opened(path: Path, *, text: bool = True) -> Iterator[BinaryIO]:
         with path.open("rb") as raw:
             file = raw
             if path.suffix == ".gz":
+                # The stubs ask for a RawIOBase; at run time what a GzipFile has is enough.
                 file = io.BufferedReader(gzip.GzipFile(fileobj=raw))  # pyright: ignore[reportArgumentType]
             start = file.peek(4)[:4]
             if start.startswith(_GZIP_MARK):

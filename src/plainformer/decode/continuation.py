@@ -28,7 +28,9 @@ from plainformer.shapes import Array, Bool, Int, Key, UInt32
 
 UNWRITTEN = -1
 ROUND = 64  # texts and windows have room for a multiple of this, so that those of like length share a program
-LONG, SHORT = 256, 16  # what is known is read in pieces of these lengths: few shapes to compile, little memory
+# What is known is read in pieces: how long they are, and for how many tokens or more. A longer one reads the weights
+# less often; a few lengths are few shapes to compile, and the longest bounds the memory.
+PIECES = (256, 256), (64, 33), (16, 1)
 
 
 class _Pages(eqx.Module):
@@ -119,11 +121,11 @@ def round_up(length: int) -> int:
 def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState:
     """The model's state after reading `ids` (rows, seq), none of them perhaps, with room for `room` tokens in all."""
     rows, length = ids.shape
-    state, done = model.start(rows, room), 0
+    state, done, places = model.start(rows, room), 0, min(room, model.config.context)
     while done < length:
         # The last piece is filled up: what is written beyond the length is hidden, and soon written over.
-        fits = done + SHORT <= min(room, model.config.context)
-        piece = LONG if length - done >= LONG else SHORT if fits else 1
+        left, room_left = length - done, places - done
+        piece = next((long for long, least in PIECES if left >= least and long <= room_left), 1)
         tokens = ids[:, done : done + piece]
         filled = np.pad(tokens, ((0, 0), (0, piece - tokens.shape[1])))
         state = _read(model, jnp.asarray(filled), state)

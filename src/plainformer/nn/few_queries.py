@@ -11,7 +11,7 @@ from plainformer.nn.cache import KeysValues
 from plainformer.nn.mask import allowed
 from plainformer.shapes import Array, Float, Mask
 
-FEW = 32  # queries of a head: what a step of a beam has, and a piece of a prompt
+FEW = 32  # queries of a head: what a step of a beam has, and a short piece of a prompt
 Query = Float[Array, "batch heads query d_k"]
 
 
