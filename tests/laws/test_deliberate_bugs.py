@@ -173,7 +173,7 @@ class Bare(LayerNorm):
     """(x - mean) / √variance, without scale and bias."""
 
     def __init__(self, d_model: int, *, eps: float = 1e-5) -> None:
-        self.scale = self.bias = None  # pyright: ignore
+        self.scale = self.bias = None  # pyright: ignore[reportAttributeAccessIssue]  # the bug itself
         self.eps = eps
 
     def __call__(self, x: jax.Array) -> jax.Array:
@@ -195,7 +195,7 @@ def test_a_feed_forward_width_taken_for_a_bias_flag_is_caught(monkeypatch: pytes
     Here `bias` has to be named, so the mistake would be a TypeError; without that, the parameters are too few.
     """
     with pytest.raises(TypeError, match="positional argument"):
-        Linear(5, 5, 7, key=jax.random.key(0))  # pyright: ignore
+        Linear(5, 5, 7, key=jax.random.key(0))  # pyright: ignore[reportCallIssue]  # the mistake itself
 
     def narrow(d_model: int, d_ff: int, activation, *, bias: bool, key: jax.Array) -> FeedForward:
         return FeedForward(d_model, d_model, activation, bias=bool(d_ff), key=key)

@@ -58,10 +58,12 @@ STACKS: dict[str, tuple[Config, Forward, Callable[[Any], Any]]] = {
 def layers_of(config: Config, count: int) -> Config:
     if isinstance(config, TransformerConfig):
         return replace(config, encoder_layers=count, decoder_layers=count)
+    # Which configuration has `layers` is not told from its type.
     return replace(config, layers=count)  # pyright: ignore[reportCallIssue]
 
 
 def draw(config: Config) -> Any:
+    # `Config` is their common protocol here, a union of their types there.
     return model_laws.draw_model(config, np.random.default_rng(5))  # pyright: ignore[reportArgumentType]
 
 

@@ -72,7 +72,7 @@ def test_cached_batched_writing_equals_the_full_forward_one_text_at_a_time(chang
 
 
 def test_a_long_window_that_slides_equals_computing_it_anew() -> None:
-    """Read in pieces of 256, of 16 and single tokens, before it slides and after: 153 tokens stay of 306."""
+    """Read in pieces of 256, 64 and 16 and single tokens, before it slides and after: 153 tokens stay of 306."""
     model, random = make(context=305, position="rotary"), np.random.default_rng(2)
     prompts = [random.integers(1, VOCAB, length).tolist() for length in (290, 299)]
     settings = dataclasses.replace(RICH, max_tokens=20)

@@ -262,6 +262,7 @@ def read_encoder(model: MaskedLanguageModel | Classifier) -> LanguageWeights:
 
 def read_setting(config: AnyConfig) -> Setting:
     sinusoid = {"interleaved": "interleaved", "half": "halves"}[config.sinusoidal_order]
+    # The strings of a dictionary are not told apart by their types; nor is which configuration has `theta`.
     positions = {"learned": "learned", "sinusoidal": sinusoid, "rotary": "none"}
     return Setting(
         order=config.norm_position,

@@ -85,6 +85,7 @@ def test_an_encoder_layer_is_torch_s(order, activation):
     setting = Setting(order=order, activation=activation)
     for row in range(BATCH):
         mask = np.array([valid[row]] * SOURCE)
+        # A dictionary written out is not seen to be the TypedDict that it is.
         ours = encoder_layer(x[row], mask, weights, setting)  # pyright: ignore[reportArgumentType]
         np.testing.assert_allclose(ours, theirs[row], rtol=TOLERANCE, atol=TOLERANCE)
 
@@ -119,7 +120,7 @@ def test_a_decoder_layer_is_torch_s(order):
             memory[row],
             causal,
             cross,
-            weights,  # pyright: ignore[reportArgumentType]
+            weights,  # pyright: ignore[reportArgumentType]  # as above
             Setting(order=order),
         )
         np.testing.assert_allclose(ours, theirs[row].detach().numpy(), rtol=TOLERANCE, atol=TOLERANCE)

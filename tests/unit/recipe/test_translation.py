@@ -380,7 +380,7 @@ def test_a_relative_data_folder_is_below_the_current_directory(tmp_path: Path, m
 def test_a_recipe_does_not_change() -> None:
     recipe = parse_recipe(SMALL)
     with pytest.raises(ValidationError):
-        recipe.train.steps = 3  # pyright: ignore[reportAttributeAccessIssue]
+        recipe.train.steps = 3  # pyright: ignore[reportAttributeAccessIssue]  # the mistake itself
 
 
 def test_importing_the_recipe_imports_neither_jax_nor_numpy() -> None:
