@@ -16,8 +16,8 @@ import pytest
 from model_laws import make_sample
 from variants import BERT, GPT, PAPER
 
+from plainformer.folder import AnyConfig
 from plainformer.models import Classifier, LanguageModelConfig, TransformerConfig
-from plainformer.models.config import Config
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.residual import Residual
 
@@ -47,7 +47,7 @@ def read(model: Any, key: jax.Array | None) -> jax.Array:
     return model.encoder.encode(SAMPLE.source, SAMPLE.valid, key=key)
 
 
-STACKS: dict[str, tuple[Config, Forward, Callable[[Any], Any]]] = {
+STACKS: dict[str, tuple[AnyConfig, Forward, Callable[[Any], Any]]] = {
     "encoder": (replace(PAPER, encoder_layers=2), encoded, lambda model: model.encoder.layers),
     "decoder": (PAPER, decoded, lambda model: model.decoder.layers),
     "language model": (GPT, written, lambda model: model.layers),
@@ -55,16 +55,14 @@ STACKS: dict[str, tuple[Config, Forward, Callable[[Any], Any]]] = {
 }
 
 
-def layers_of(config: Config, count: int) -> Config:
+def layers_of(config: AnyConfig, count: int) -> AnyConfig:
     if isinstance(config, TransformerConfig):
         return replace(config, encoder_layers=count, decoder_layers=count)
-    # Which configuration has `layers` is not told from its type.
-    return replace(config, layers=count)  # pyright: ignore[reportCallIssue]
+    return replace(config, layers=count)
 
 
-def draw(config: Config) -> Any:
-    # `Config` is their common protocol here, a union of their types there.
-    return model_laws.draw_model(config, np.random.default_rng(5))  # pyright: ignore[reportArgumentType]
+def draw(config: AnyConfig) -> Any:
+    return model_laws.draw_model(config, np.random.default_rng(5))
 
 
 def check_some_are_dropped_and_the_others_scaled(found: jax.Array, whole: jax.Array) -> None:
@@ -133,7 +131,7 @@ def test_dropping_all_of_a_sublayer_is_to_have_it_give_zero(name: str, norm_posi
     ids=["transformer", "language model", "masked language model", "classifier"],
 )
 def test_every_place_has_a_key_of_its_own_and_there_are_no_others(
-    config: Config, places: int, monkeypatch: pytest.MonkeyPatch
+    config: AnyConfig, places: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys: list[tuple[int, ...]] = []
 

@@ -191,8 +191,7 @@ def test_the_scheduled_rate_is_applied_from_step_one() -> None:
         with jax.numpy_dtype_promotion("standard"):
             update, state = optimizer.update(jnp.asarray(7.0), state, weight)
         expected = 16**-0.5 * min(step**-0.5, step * 2**-1.5)
-        # Optax says that an update is a tree; here it is one number.
-        assert float(update) == pytest.approx(-expected, rel=1e-5)  # pyright: ignore[reportArgumentType]
+        assert jnp.asarray(update).item() == pytest.approx(-expected, rel=1e-5)
 
 
 def test_muon_makes_the_updates_of_layers_orthogonal_and_leaves_the_rest_to_adam() -> None:

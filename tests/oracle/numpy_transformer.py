@@ -114,6 +114,9 @@ class LanguageWeights(TypedDict):
     output: NotRequired[Linear]
 
 
+Positions = Literal["interleaved", "halves", "learned", "none"]
+
+
 @dataclass(frozen=True)
 class Setting:
     """The choices that cannot be read off the weights; the defaults are the paper's."""
@@ -121,7 +124,7 @@ class Setting:
     order: Literal["post", "pre"] = "post"
     norm: Literal["layer", "rms"] = "layer"
     epsilon: float = 1e-5  # the paper gives none
-    position: Literal["interleaved", "halves", "learned", "none"] = "interleaved"
+    position: Positions = "interleaved"
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     scale_embedding: bool = True
     rotary_base: float | None = None  # None: queries and keys are not turned

@@ -26,6 +26,7 @@ from numpy_transformer import (
     LanguageWeights,
     Linear,
     Norm,
+    Positions,
     Setting,
     Weights,
     classifier,
@@ -261,17 +262,16 @@ def read_encoder(model: MaskedLanguageModel | Classifier) -> LanguageWeights:
 
 
 def read_setting(config: AnyConfig) -> Setting:
-    sinusoid = {"interleaved": "interleaved", "half": "halves"}[config.sinusoidal_order]
-    # The strings of a dictionary are not told apart by their types; nor is which configuration has `theta`.
-    positions = {"learned": "learned", "sinusoidal": sinusoid, "rotary": "none"}
+    sinusoid = "interleaved" if config.sinusoidal_order == "interleaved" else "halves"
+    positions: dict[str, Positions] = {"learned": "learned", "sinusoidal": sinusoid, "rotary": "none"}
     return Setting(
         order=config.norm_position,
         norm=config.norm,
         epsilon=EPSILON[config.norm],
-        position=positions[config.position],  # pyright: ignore[reportArgumentType]
+        position=positions[config.position],
         activation=config.activation,
         scale_embedding=config.scale_embeddings,
-        rotary_base=config.theta if config.position == "rotary" else None,  # pyright: ignore[reportAttributeAccessIssue]
+        rotary_base=config.theta if isinstance(config, LanguageModelConfig) and config.position == "rotary" else None,
     )
 
 

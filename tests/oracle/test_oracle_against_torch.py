@@ -10,6 +10,8 @@ import pytest
 from numpy_training import cross_entropy, noam
 from numpy_transformer import (
     Attention,
+    DecoderLayer,
+    EncoderLayer,
     Floats,
     Linear,
     Norm,
@@ -73,7 +75,7 @@ def test_an_encoder_layer_is_torch_s(order, activation):
     x = random(BATCH, SOURCE, D_MODEL)
     valid = np.array([[True] * 5, [True] * 3 + [False] * 2, [False, True, True, True, False]])
     theirs = layer(torch.tensor(x), src_key_padding_mask=torch.tensor(~valid)).detach().numpy()
-    weights = {
+    weights: EncoderLayer = {
         "attention": from_torch_attention(layer.self_attn),
         "attention_norm": from_torch_norm(layer.norm1),
         "feed_forward": {
@@ -85,8 +87,7 @@ def test_an_encoder_layer_is_torch_s(order, activation):
     setting = Setting(order=order, activation=activation)
     for row in range(BATCH):
         mask = np.array([valid[row]] * SOURCE)
-        # A dictionary written out is not seen to be the TypedDict that it is.
-        ours = encoder_layer(x[row], mask, weights, setting)  # pyright: ignore[reportArgumentType]
+        ours = encoder_layer(x[row], mask, weights, setting)
         np.testing.assert_allclose(ours, theirs[row], rtol=TOLERANCE, atol=TOLERANCE)
 
 
@@ -102,7 +103,7 @@ def test_a_decoder_layer_is_torch_s(order):
         tgt_mask=torch.tensor(~causal),
         memory_key_padding_mask=torch.tensor(~valid),
     )
-    weights = {
+    weights: DecoderLayer = {
         "self_attention": from_torch_attention(layer.self_attn),
         "self_attention_norm": from_torch_norm(layer.norm1),
         "cross_attention": from_torch_attention(layer.multihead_attn),
@@ -120,7 +121,7 @@ def test_a_decoder_layer_is_torch_s(order):
             memory[row],
             causal,
             cross,
-            weights,  # pyright: ignore[reportArgumentType]  # as above
+            weights,
             Setting(order=order),
         )
         np.testing.assert_allclose(ours, theirs[row].detach().numpy(), rtol=TOLERANCE, atol=TOLERANCE)
