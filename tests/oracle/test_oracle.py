@@ -271,7 +271,7 @@ def read_setting(config: AnyConfig) -> Setting:
         position=positions[config.position],
         activation=config.activation,
         scale_embedding=config.scale_embeddings,
-        rotary_base=config.theta if isinstance(config, LanguageModelConfig) and config.position == "rotary" else None,
+        rotary_base=None if isinstance(config, TransformerConfig) or config.position != "rotary" else config.theta,
     )
 
 
