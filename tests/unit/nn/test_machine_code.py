@@ -289,8 +289,12 @@ def test_code_of_an_earlier_process_serves_the_next(tmp_path: Path) -> None:
     assert kept[0] == kept[1]
 
 
-def test_without_an_instruction_for_bytes_sums_are_the_same(tmp_path: Path) -> None:
-    """Numba is told to make code for a plain processor of 2013, which has none for sums of products."""
+@pytest.mark.parametrize(("name", "features"), [("haswell", "+avx2,+fma,+f16c"), ("ivybridge", "+avx,+f16c")])
+def test_without_an_instruction_for_bytes_sums_are_the_same(tmp_path: Path, name: str, features: str) -> None:
+    """Numba is told to make code for plain processors of 2013 and 2012: AVX2 has half of it, AVX nothing.
+
+    The largest factors have their largest sums of two.
+    """
     program = (
         "import jax.numpy as jnp, numpy as np; from plainformer.nn import foreign\n"
         "from plainformer.nn.int8 import Grouped, by_bytes\n"
@@ -298,13 +302,14 @@ def test_without_an_instruction_for_bytes_sums_are_the_same(tmp_path: Path) -> N
         "from plainformer.nn import machine_code; assert not machine_code.has_feature('avx512vnni')\n"
         "draw = np.random.default_rng(0)\n"
         "weight = jnp.asarray(draw.integers(-127, 128, (70, 515)), jnp.int8)\n"
-        "x = jnp.asarray(draw.normal(size=(7, 515)), jnp.float32)\n"
+        "x = jnp.asarray(draw.normal(size=(7, 515)), jnp.float32).at[0].set(1).at[1].set(-1)\n"
+        "weight = weight.at[0].set(127).at[1].set(-127)\n"
         "found = Grouped(weight, jnp.ones(70), None, input_bits=8)(x)\n"
         "np.testing.assert_allclose(found, by_bytes(x, weight, jnp.ones(70)), rtol=1e-6, atol=1e-3)"
     )
     plain = {"PLAINFORMER_CACHE": str(tmp_path)}
     if platform.machine().lower() in ("x86_64", "amd64"):
-        plain |= {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c"}
+        plain |= {"NUMBA_CPU_NAME": name, "NUMBA_CPU_FEATURES": features}
     subprocess.run([sys.executable, "-c", program], env=os.environ | plain, check=True)
 
 
