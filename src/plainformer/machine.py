@@ -114,3 +114,10 @@ def default_device() -> Any:
     settings: Any = jax.config  # whose attributes no type knows
     device = settings.jax_default_device or jax.local_devices()[0]
     return jax.local_devices(backend=device)[0] if isinstance(device, str) else device
+
+
+def devices_of(x: Any) -> int:
+    """Over how many devices an array, or one that is traced, is spread by its mesh."""
+    import jax
+
+    return max(jax.typeof(x).sharding.mesh.size, 1)

@@ -6,10 +6,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from plainformer.machine import default_device, devices_of
 from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, PRNGKeyArray, Scalar, Valid
 
 CHUNK = 512  # tokens whose logits exist at once, at most, in `fused_cross_entropy`
+FINE = 256  # the same where chunks of padding alone are passed over: the smaller, the less of it is left
 
 
 class LossSums(NamedTuple):
@@ -58,49 +60,58 @@ def fused_cross_entropy(
     smoothing: float = 0.0,
     vocab: int | None = None,
     bias: Float[Array, " rows"] | None = None,
+    has_padding: bool = False,
 ) -> LossSums:
     """The fast twin: `cross_entropy(hidden @ weight + bias, …)` without ever holding all logits.
 
     Logits of a chunk of tokens are made, used and forgotten while they are in cache; the gradient is computed in the
     same visit, when the softmax is at hand, so that the backward pass only scales it. Gradients flow from `loss` alone.
+
+    Args:
+        has_padding: whether many tokens are not `valid`, so that it pays to move them behind the others, and to leave
+            out the chunks that have no other.
     """
     vocab = vocab or weight.shape[1]
-    sums: tuple[Scalar, ...] = _fused(smoothing, vocab, hidden, weight, bias, targets, valid)
+    passes_over = has_padding and _may_pass_over(hidden)
+    sums: tuple[Scalar, ...] = _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid)
     return LossSums(*sums)
 
 
-@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def _fused(smoothing, vocab, hidden, weight, bias, targets, valid) -> Any:
-    sums, _ = jax.lax.scan(
-        lambda sums, chunk: (_add(sums, _chunk_terms(smoothing, vocab, weight, bias, *chunk)[0]), None),
-        _zeros(),
-        _chunks(hidden, targets, valid),
-    )
-    return sums
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+def _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid) -> Any:
+    chunks = _chunks(passes_over, hidden, targets, valid)
+
+    def visit(index, sums):
+        return _add(sums, _chunk_terms(smoothing, vocab, weight, bias, *chunks.at(index))[0])
+
+    return jax.lax.fori_loop(0, chunks.visited, visit, _zeros())
 
 
-def _fused_forward(smoothing, vocab, hidden, weight, bias, targets, valid):
-    def visit(carry, chunk):
-        sums, d_table, d_bias = carry
-        terms, (logits, log_total) = _chunk_terms(smoothing, vocab, weight, bias, *chunk)
-        h, target, real = chunk
+def _fused_forward(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid):
+    chunks = _chunks(passes_over, hidden, targets, valid)
+
+    def visit(index, carry):
+        sums, d_hidden, d_table, d_bias = carry
+        h, target, real = chunks.at(index)
+        terms, (logits, log_total) = _chunk_terms(smoothing, vocab, weight, bias, h, target, real)
         at = jnp.arange(logits.shape[1])[None, :]
         probability = jnp.exp(logits - log_total[:, None])
         wanted = jnp.where(at == target[:, None], 1.0 - smoothing, 0.0) + jnp.where(at < vocab, smoothing / vocab, 0.0)
         d_logits = jnp.where(real[:, None], probability - wanted, 0.0).astype(h.dtype)
         d_bias = None if d_bias is None else d_bias + d_logits.astype(d_bias.dtype).sum(axis=0)
-        return (_add(sums, terms), d_table + multiply(d_logits.T, h), d_bias), d_logits @ table
+        d_hidden = jax.lax.dynamic_update_index_in_dim(d_hidden, d_logits @ table, index, 0)
+        return _add(sums, terms), d_hidden, d_table + multiply(d_logits.T, h), d_bias
 
     # One row per token, as in an embedding: the products then read and write it row by row.
     table = weight.T
     no_bias = None if bias is None else jnp.zeros(bias.shape, at_least_float32(bias))
-    carry = _zeros(), jnp.zeros(table.shape, at_least_float32(table)), no_bias
-    (sums, d_table, d_bias), d_hidden = jax.lax.scan(visit, carry, _chunks(hidden, targets, valid))
+    nothing = jnp.zeros_like(chunks.hidden), jnp.zeros(table.shape, at_least_float32(table)), no_bias
+    sums, d_hidden, d_table, d_bias = jax.lax.fori_loop(0, chunks.visited, visit, (_zeros(), *nothing))
     d_bias = None if bias is None or d_bias is None else d_bias.astype(bias.dtype)
-    return sums, (d_hidden.reshape(-1, hidden.shape[1])[: len(hidden)], d_table.T.astype(weight.dtype), d_bias)
+    return sums, (chunks.in_order(d_hidden), d_table.T.astype(weight.dtype), d_bias)
 
 
-def _fused_backward(smoothing, vocab, saved, d_sums):
+def _fused_backward(smoothing, vocab, passes_over, saved, d_sums):
     d_loss = d_sums[0]
     return *(None if d is None else d * d_loss.astype(d.dtype) for d in saved), None, None
 
@@ -130,17 +141,53 @@ def _chunk_terms(smoothing, vocab, weight, bias, hidden, targets, valid):
     return tuple(jnp.where(valid, term, 0.0).sum() for term in terms), (logits, log_total)
 
 
-def _chunks(hidden, targets, valid):
-    """The token axis cut into chunks of one size, the last one filled up with tokens that do not count."""
-    count = -(-len(hidden) // CHUNK)
-    size = -(-len(hidden) // count)
-    fill = count * size - len(hidden)
-    padded = (
-        jnp.pad(hidden, ((0, fill), (0, 0))),
-        jnp.pad(targets, (0, fill)),
-        jnp.pad(valid, (0, fill)),
-    )
-    return tuple(x.reshape(count, size, *x.shape[1:]) for x in padded)
+class _Chunks(NamedTuple):
+    """The token axis cut into chunks of one size, the last one filled up with tokens that do not count.
+
+    visited: how many of them have to be, from the first on.
+    place: where each token is, all chunks in a row; None where that is where it was.
+    """
+
+    hidden: Float[Array, "chunks size d_model"]
+    targets: Int[Array, "chunks size"]
+    valid: Bool[Array, "chunks size"]
+    visited: Int[Array, ""] | int
+    place: Int[Array, " tokens"] | None
+    tokens: int
+
+    def at(self, index):
+        """Hidden states, targets, and which are real, of one chunk."""
+        return tuple(jax.lax.dynamic_index_in_dim(x, index, keepdims=False) for x in self[:3])
+
+    def in_order(self, of_chunks: Float[Array, "chunks size d_model"]) -> Float[Array, "tokens d_model"]:
+        """What was computed for every token of the chunks, as the tokens were."""
+        flat = of_chunks.reshape(-1, of_chunks.shape[-1])
+        return flat[: self.tokens] if self.place is None else flat[self.place]
+
+
+def _chunks(passes_over, hidden, targets, valid) -> _Chunks:
+    tokens, place, visited = len(hidden), None, None
+    count = -(-tokens // (FINE if passes_over else CHUNK))
+    size = -(-tokens // count)
+    if passes_over:  # the real tokens first, each kind in its order
+        real = jnp.cumsum(valid, dtype=jnp.int32)
+        place = jnp.where(valid, real, real[-1] + jnp.cumsum(~valid, dtype=jnp.int32)) - 1
+        order = jnp.zeros_like(place).at[place].set(jnp.arange(tokens, dtype=jnp.int32), unique_indices=True)
+        hidden, targets, valid = hidden[order], targets[order], valid[order]
+        visited = (real[-1] + size - 1) // size
+    fill = count * size - tokens
+    filled = jnp.pad(hidden, ((0, fill), (0, 0))), jnp.pad(targets, (0, fill)), jnp.pad(valid, (0, fill))
+    cut = (x.reshape(count, size, *x.shape[1:]) for x in filled)
+    return _Chunks(*cut, count if visited is None else visited, place, tokens)
+
+
+def _may_pass_over(hidden: Float[Array, "tokens d_model"]) -> bool:
+    """Whether chunks may be left out: on one processor.
+
+    An accelerator would ask its host after every chunk whether there is another, and many devices would have to
+    exchange tokens.
+    """
+    return default_device().platform == "cpu" and devices_of(hidden) == 1
 
 
 def _zeros():
@@ -159,10 +206,13 @@ def _over_tokens(
     smoothing: float,
     vocab: int,
     bias: Float[Array, " rows"] | None = None,
+    *,
+    has_padding: bool = False,
 ) -> LossSums:
     """The loss of all positions of a batch, as one axis of tokens."""
     tokens, targets, real = hidden.reshape(-1, hidden.shape[-1]), wanted.reshape(-1), valid.reshape(-1)
-    return fused_cross_entropy(tokens, model.output_weight, targets, real, smoothing=smoothing, vocab=vocab, bias=bias)
+    options: Any = {"smoothing": smoothing, "vocab": vocab, "bias": bias, "has_padding": has_padding}
+    return fused_cross_entropy(tokens, model.output_weight, targets, real, **options)
 
 
 class TranslationObjective(NamedTuple):
@@ -176,7 +226,7 @@ class TranslationObjective(NamedTuple):
         memory = model.encode(batch.source, batch.source_valid, key=encoder_key)
         hidden = model.decode(batch.target_in, memory, batch.source_valid, key=decoder_key)
         answer = batch.target_out, batch.target_valid, self.smoothing, model.config.target_vocab
-        return _over_tokens(hidden, model, *answer, model.output_bias)
+        return _over_tokens(hidden, model, *answer, model.output_bias, has_padding=True)
 
 
 class LanguageObjective(NamedTuple):
@@ -201,7 +251,7 @@ class MaskedObjective(NamedTuple):
         # Logits are computed at the places alone, a seventh of them all.
         chosen = jnp.take_along_axis(hidden, batch.places[:, :, None], axis=1)
         answer = batch.targets, batch.counted, self.smoothing, model.config.vocab
-        return _over_tokens(model.transformed(chosen), model, *answer, model.output_bias)
+        return _over_tokens(model.transformed(chosen), model, *answer, model.output_bias, has_padding=True)
 
 
 class ClassificationObjective(NamedTuple):

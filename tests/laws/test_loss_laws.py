@@ -1,6 +1,7 @@
 """The loss: known by hand, equal to its definition however it is computed, and blind to padding."""
 
 import math
+from functools import partial
 from typing import Any
 
 import jax
@@ -19,8 +20,9 @@ CLOSE: Any = {"rtol": 2e-6, "atol": 2e-6}
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three chunks for 11 tokens, the last of them not full."""
+    """Three chunks for 11 tokens, the last of them not full, wherever they are."""
     monkeypatch.setattr(objective, "CHUNK", 4)
+    monkeypatch.setattr(objective, "FINE", 4)
 
 
 def some_tokens(rows: int = VOCAB) -> dict[str, jax.Array]:
@@ -43,11 +45,19 @@ def defined(hidden: jax.Array, weight: jax.Array, targets: jax.Array, valid: jax
     return cross_entropy(logits, targets, valid, smoothing=smoothing, vocab=VOCAB)
 
 
-def fused(hidden: jax.Array, weight: jax.Array, targets: jax.Array, valid: jax.Array, smoothing: float) -> LossSums:
-    return fused_cross_entropy(hidden, weight, targets, valid, smoothing=smoothing, vocab=VOCAB)
+def fused(
+    hidden: jax.Array,
+    weight: jax.Array,
+    targets: jax.Array,
+    valid: jax.Array,
+    smoothing: float,
+    has_padding: bool = False,
+) -> LossSums:
+    answer: Any = {"smoothing": smoothing, "vocab": VOCAB, "has_padding": has_padding}
+    return fused_cross_entropy(hidden, weight, targets, valid, **answer)
 
 
-WAYS = {"definition": defined, "fused": fused}
+WAYS = {"definition": defined, "fused": fused, "padding passed over": partial(fused, has_padding=True)}
 
 
 # Probabilities 1/8, 2/8 and 5/8, target 1, ε = 0.3: each token has 0.1 of the target distribution, and the target 0.8.
@@ -128,6 +138,7 @@ def test_the_fused_loss_equals_its_definition(
 ) -> None:
     """Sums, and the gradients by the hidden states and the projection; scaled, as a mean would scale them."""
     monkeypatch.setattr(objective, "CHUNK", chunk)
+    monkeypatch.setattr(objective, "FINE", chunk)
     tokens = some_tokens(rows)
     found = {}
     for way, function in WAYS.items():
@@ -139,12 +150,40 @@ def test_the_fused_loss_equals_its_definition(
         gradients, sums = jax.grad(loss, argnums=(0, 1), has_aux=True)(tokens["hidden"], tokens["weight"])
         found[way] = (*sums, *gradients)
         assert float(sums.tokens) == 7.0
-    for one, other in zip(found["fused"], found["definition"], strict=True):
-        np.testing.assert_allclose(one, other, **CLOSE)
-    d_hidden, d_weight = (np.asarray(gradient) for gradient in found["fused"][4:])
-    assert (np.abs(d_hidden[np.asarray(tokens["valid"])]).max(axis=1) > 1e-3).all()
-    assert (d_hidden[~np.asarray(tokens["valid"])] == 0.0).all()
-    assert (d_weight[:, VOCAB:] == 0.0).all()
+    for way in ("fused", "padding passed over"):
+        for one, other in zip(found[way], found["definition"], strict=True):
+            np.testing.assert_allclose(one, other, **CLOSE)
+        d_hidden, d_weight = (np.asarray(gradient) for gradient in found[way][4:])
+        assert (np.abs(d_hidden[np.asarray(tokens["valid"])]).max(axis=1) > 1e-3).all()
+        assert (d_hidden[~np.asarray(tokens["valid"])] == 0.0).all()
+        assert (d_weight[:, VOCAB:] == 0.0).all()
+
+
+@pytest.mark.parametrize("real", [0, 1, 4, 5, 8, 11])
+def test_only_chunks_with_a_real_token_are_visited(real: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many tokens are real, and wherever they stand: those that are left out are all padding."""
+    tokens = some_tokens()
+    chosen = np.random.default_rng(real).permutation(TOKENS)[:real]
+    valid = jnp.asarray(np.isin(np.arange(TOKENS), chosen))
+    visits: list[int] = []
+    terms = objective._chunk_terms
+
+    def counted(*arguments: Any) -> Any:
+        jax.debug.callback(lambda: visits.append(1))
+        return terms(*arguments)
+
+    monkeypatch.setattr(objective, "_chunk_terms", counted)
+
+    def loss(hidden: jax.Array, weight: jax.Array, has_padding: bool) -> jax.Array:
+        return fused(hidden, weight, tokens["targets"], valid, 0.3, has_padding).loss
+
+    found = []
+    for has_padding, count in ((False, 3), (True, -(-real // 4))):
+        visits.clear()
+        found.append(jax.value_and_grad(loss, argnums=(0, 1))(tokens["hidden"], tokens["weight"], has_padding))
+        jax.effects_barrier()
+        assert len(visits) == count
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, **CLOSE), *found)
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from plainformer.machine import default_device
+from plainformer.machine import default_device, devices_of
 from plainformer.nn.cache import KeysValues
 from plainformer.nn.precision import upcast
 from plainformer.shapes import Allowed, Array, Bool, Causal, Float, Int, Mask
@@ -116,17 +116,13 @@ def _in_order(
 # --- TPU --------------------------------------------------------------------------------------------------------------
 
 
-def _devices(x: Query) -> int:
-    return max(jax.typeof(x).sharding.mesh.size, 1)
-
-
 def _splash_serves(query: Query, seen: KeysValues) -> bool:
     widths, lengths = (query.shape[-1], seen.values.shape[-1]), (query.shape[2], seen.values.shape[2])
     return (
         query.dtype == jnp.bfloat16
         and all(width % 64 == 0 for width in widths)
         and all(length % BLOCKS[-1] == 0 for length in lengths)
-        and query.shape[0] % _devices(query) == 0
+        and query.shape[0] % devices_of(query) == 0
     )
 
 
@@ -156,7 +152,7 @@ def splash_attention(query: Query, seen: KeysValues, mask: Mask | None, interpre
     # The kernel does not divide by the root of d_k. At the usual widths of 64 and 256 this is exact.
     scaled = (upcast(query) / math.sqrt(d_k)).astype(query.dtype)
     rows = scaled, seen.keys.swapaxes(-1, -2), seen.values, None if valid is None else valid.astype(jnp.int32)
-    if _devices(query) > 1:  # The compiler does not split a kernel of Pallas: each device is given its rows.
+    if devices_of(query) > 1:  # The compiler does not split a kernel of Pallas: each device is given its rows.
         mesh = jax.typeof(query).sharding.mesh
         split = PartitionSpec(mesh.axis_names)
         in_specs = PartitionSpec(), split, split, split, split

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any, no_type_check
 
 import numpy as np
@@ -115,6 +116,12 @@ def _sum_at_once(rows: int) -> int:
     return WIDE if code.has_feature("avx512f") else max(WIDE // rows, 1)
 
 
+def _address(builder: Any, first: Any, row_bytes: Any, row: Any, bytes_further: Any) -> Any:
+    """Something in a row of an array."""
+    number = I64(row) if isinstance(row, int) else row
+    return builder.add(builder.add(first, builder.mul(row_bytes, number)), bytes_further)
+
+
 def _emit_tile(rows: int, together: int) -> Callable[..., None]:
     """y = (before + start + x W) s t + b over a stretch of inputs, for `rows` rows and the outputs of a group.
 
@@ -127,10 +134,8 @@ def _emit_tile(rows: int, together: int) -> Callable[..., None]:
         x, x_row, weight, start, inputs, where, before, before_row, y, y_row, of_rows, next_of_rows, *more = addresses
         of_outputs, bias = more
         all_of_one = code.constant(I32, *[0] * LANES)
-
-        def of(address: Any, row_bytes: Any, row: Any, bytes_further: Any) -> Any:
-            number = I64(row) if isinstance(row, int) else row
-            return builder.add(builder.add(address, builder.mul(row_bytes, number)), bytes_further)
+        of = partial(_address, builder)
+        add = partial({PAIR: _add_pairs, FOUR: _add_fours if HAS_VNNI else _add_signed_fours}[together], builder)
 
         def some_inputs(place: Any, row: int) -> Any:
             address = of(x, x_row, row, builder.mul(place, I64(4 // together)))
@@ -146,10 +151,6 @@ def _emit_tile(rows: int, together: int) -> Callable[..., None]:
                 return code.vector(builder, address, I32, LANES)[1]
             _, narrow = code.vector(builder, address, I8, PAIR * LANES)
             return builder.sext(narrow, ir.VectorType(I32, PAIR * LANES))
-
-        def add(total: Any, left: Any, right: Any) -> Any:
-            of_fours = _add_fours if HAS_VNNI else _add_signed_fours
-            return (of_fours if together == FOUR else _add_pairs)(builder, total, left, right)
 
         def by_output(numbers: Any, kind: Any, column: int) -> Any:
             return code.vector(builder, of(numbers, I64(0), 0, I64(4 * LANES * column)), kind, LANES)[1]
