@@ -177,8 +177,8 @@ def _chunks(passes_over, hidden, targets, valid) -> _Chunks:
         visited = (real[-1] + size - 1) // size
     fill = count * size - tokens
     filled = jnp.pad(hidden, ((0, fill), (0, 0))), jnp.pad(targets, (0, fill)), jnp.pad(valid, (0, fill))
-    cut = (x.reshape(count, size, *x.shape[1:]) for x in filled)
-    return _Chunks(*cut, count if visited is None else visited, place, tokens)
+    hidden, targets, valid = (x.reshape(count, size, *x.shape[1:]) for x in filled)
+    return _Chunks(hidden, targets, valid, count if visited is None else visited, place, tokens)
 
 
 def _may_pass_over(hidden: Float[Array, "tokens d_model"]) -> bool:

@@ -174,13 +174,13 @@ def test_only_chunks_with_a_real_token_are_visited(real: int, monkeypatch: pytes
 
     monkeypatch.setattr(objective, "_chunk_terms", counted)
 
-    def loss(hidden: jax.Array, weight: jax.Array, has_padding: bool) -> jax.Array:
-        return fused(hidden, weight, tokens["targets"], valid, 0.3, has_padding).loss
+    def loss(hidden: jax.Array, weight: jax.Array, way: Any) -> jax.Array:
+        return way(hidden, weight, tokens["targets"], valid, 0.3).loss
 
     found = []
-    for has_padding, count in ((False, 3), (True, -(-real // 4))):
+    for way, count in (("fused", 3), ("padding passed over", -(-real // 4))):
         visits.clear()
-        found.append(jax.value_and_grad(loss, argnums=(0, 1))(tokens["hidden"], tokens["weight"], has_padding))
+        found.append(jax.value_and_grad(loss, argnums=(0, 1))(tokens["hidden"], tokens["weight"], WAYS[way]))
         jax.effects_barrier()
         assert len(visits) == count
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, **CLOSE), *found)
@@ -225,8 +225,8 @@ def test_in_bfloat16_the_logits_keep_their_digits() -> None:
     Rounded to bfloat16 afterwards, logits of order 5 would be off by 0.01 each.
     """
     tokens = some_tokens()
-    rough = tokens | {name: tokens[name].astype(jnp.bfloat16) for name in ("hidden", "weight")}
-    same = rough | {name: rough[name].astype(jnp.float32) for name in ("hidden", "weight")}
+    rough: dict[str, Any] = tokens | {name: tokens[name].astype(jnp.bfloat16) for name in ("hidden", "weight")}
+    same: dict[str, Any] = rough | {name: rough[name].astype(jnp.float32) for name in ("hidden", "weight")}
     found, expected = fused(**rough, smoothing=0.0), fused(**same, smoothing=0.0)
     assert found.nll.dtype == jnp.float32
     np.testing.assert_allclose(found.nll, expected.nll, rtol=1e-5)

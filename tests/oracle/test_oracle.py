@@ -208,11 +208,13 @@ def test_the_loss_and_its_fast_twin_are_the_oracle_s(smoothing: float, padding: 
     logits = hidden.astype(np.float64) @ weight[:, :vocab].astype(np.float64)
 
     tokens = jnp.asarray(hidden).reshape(-1, d_model)
-    answer = {"targets": jnp.asarray(target, jnp.int32).reshape(-1), "valid": jnp.asarray(real).reshape(-1)}
+    answer: Any = {"targets": jnp.asarray(target, jnp.int32).reshape(-1), "valid": jnp.asarray(real).reshape(-1)}
+    answer |= {"smoothing": smoothing, "vocab": vocab}
     with_padding = jnp.pad(tokens @ weight[:, :vocab], ((0, 0), (0, padding)), constant_values=-jnp.inf)
     for sums in (
-        objective.cross_entropy(with_padding, **answer, smoothing=smoothing, vocab=vocab),
-        objective.fused_cross_entropy(tokens, jnp.asarray(weight), **answer, smoothing=smoothing, vocab=vocab),
+        objective.cross_entropy(with_padding, **answer),
+        objective.fused_cross_entropy(tokens, jnp.asarray(weight), **answer),
+        objective.fused_cross_entropy(tokens, jnp.asarray(weight), **answer, has_padding=True),
     ):
         assert float(sums.tokens) == real.sum()
         assert float(sums.correct) == (logits.argmax(axis=-1) == target)[real].sum()

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from plainformer.nn import causal_kernel, few_queries
+from plainformer.nn import causal_kernel, few_queries, short_texts
 from plainformer.nn.cache import KeysValues, Placement, write
 from plainformer.nn.flash import FlashKernel, flash_kernel
 from plainformer.nn.int8 import Grouped
@@ -159,6 +159,8 @@ class MultiHeadAttention(eqx.Module):
         keys = seen.keys.swapaxes(-1, -2)
         if not trace.on and isinstance(mask, Causal) and causal_kernel.suits(query):
             return causal_kernel.causal_attention(query, keys, seen.values)
+        if not trace.on and short_texts.suits(query, keys, seen.values):
+            return short_texts.attention_of_short(query, keys, seen.values, allowed(mask))
         if not trace.on:
             return fast_attention(query, keys, seen.values, allowed(mask))
         heads, weights = attention(query, keys, seen.values, allowed(mask))

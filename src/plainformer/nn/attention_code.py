@@ -3,15 +3,15 @@
 import itertools
 import math
 import platform
-from collections.abc import Callable
-from typing import Any, no_type_check
+from typing import no_type_check
 
 import numpy as np
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.exponential_code import LN2_HIGH, LN2_LOW, LOG2_E, SMALLEST, TAYLOR
-from plainformer.nn.machine_code import F16, F32, I32, I64, LANES, ir, numba
+from plainformer.nn.machine_code import LANES, numba
 from plainformer.nn.machine_threads import in_parts
+from plainformer.nn.softmax_code import softmax
+from plainformer.nn.tile_code import emit_tile
 
 if platform.machine().lower() in ("x86_64", "amd64") and not code.has_feature("f16c"):
     raise ImportError("the processor has no instruction for float16 (F16C)")  # LLVM would end the process
@@ -19,98 +19,9 @@ if platform.machine().lower() in ("x86_64", "amd64") and not code.has_feature("f
 SHARE = 1 << 20  # products of queries with keys for which it pays to wake another thread
 MOST_PARTS = 32  # of a call
 TALL, WIDE, SIZES = (1, 4, 5), (1, 16, 32, 64), (2, 4)  # rows and columns of tiles, and bytes of a number
-LINE = 64  # bytes that come from memory together
-LOWEST = -0x7F7FFFFF  # in the order of whole numbers: next to the least float32
-ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}  # what sums may be changed by, so that they are taken side by side
 
 
-def _emit_power(builder: Any, exponent: Any) -> Any:
-    return builder.bitcast(builder.shl(builder.add(builder.fptosi(exponent, I32), I32(127)), I32(23)), F32)
-
-
-_power_of_two = code.instruction(numba.float32, _emit_power)  # of a whole number, which a float32 holds
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _in_order(bits: int) -> int:
-    """Bits of a float32 as whole numbers in the order of the numbers, and back: those below zero are turned round."""
-    return np.int32(bits ^ np.int32(np.int32(bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _peak(scores: np.ndarray, allowed: np.ndarray) -> float:
-    """The largest allowed score, among whole numbers, which LLVM compares sixteen at a time."""
-    bits, peak = scores.view(np.int32), np.int32(LOWEST)
-    for key in range(len(bits)):
-        one = _in_order(bits[key])
-        one = one if allowed[key] else np.int32(LOWEST)
-        peak = max(peak, one)
-    return code.as_float32((np.int64(_in_order(peak)),))
-
-
-@numba.njit(fastmath=ANY_ORDER, cache=True)
-@no_type_check
-def _softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
-    """`softmax.masked_softmax` of the scores times `scale`, in their place; exponentials as in `exponential_code`."""
-    peak, total = _peak(scores, allowed), np.float32(0)
-    for key in range(len(scores)):
-        x = max((scores[key] - peak) * scale, SMALLEST)
-        whole = np.floor(x * LOG2_E + np.float32(0.5))
-        r = (x - whole * LN2_HIGH) - whole * LN2_LOW
-        power = TAYLOR[7]
-        power = power * r + TAYLOR[6]
-        power = power * r + TAYLOR[5]
-        power = power * r + TAYLOR[4]
-        power = power * r + TAYLOR[3]
-        power = power * r + TAYLOR[2]
-        power = power * r + TAYLOR[1]
-        power = power * r + TAYLOR[0]
-        power *= _power_of_two((whole,))
-        power = power if allowed[key] else np.float32(0)
-        scores[key] = power
-        total += power
-    share = np.float32(1) / total if total > 0 else np.float32(1)
-    for key in range(len(scores)):
-        scores[key] *= share
-
-
-def _emit_tile(rows: int, columns: int, size: int) -> Callable[..., None]:
-    """y = a B for so many rows and columns; rows of each are so many bytes apart.
-
-    A number of B takes `size` bytes: float32, or float16. The next B that will be wanted is `next_b` bytes further.
-    """
-    lanes = min(columns, LANES)
-    vectors = columns // lanes
-
-    def emit(builder: Any, a: Any, a_row: Any, b: Any, b_row: Any, y: Any, y_row: Any, count: Any, next_b: Any) -> None:
-        def number(place: Any, row: int) -> Any:
-            address = builder.add(builder.add(a, builder.mul(a_row, I64(row))), builder.mul(place, I64(4)))
-            _, one = code.vector(builder, address, F32, 1)
-            return code.spread(builder, one, code.constant(I32, *[0] * lanes))
-
-        def some_columns(place: Any, column: int) -> Any:
-            address = builder.add(builder.add(b, builder.mul(b_row, place)), I64(size * lanes * column))
-            if size * lanes * column % LINE == 0:
-                code.prefetch(builder, builder.add(address, next_b))
-            if size == 4:
-                return code.vector(builder, address, F32, lanes)[1]
-            return builder.fpext(code.vector(builder, address, F16, lanes)[1], ir.VectorType(F32, lanes))
-
-        def add(total: Any, left: Any, right: Any) -> Any:
-            return builder.fadd(total, builder.fmul(left, right, flags=("contract",)), flags=("contract",))
-
-        zeros = [[code.constant(F32, *[0.0] * lanes)] * vectors] * rows
-        for row, totals in enumerate(code.sums_of_products(builder, count, 1, zeros, number, some_columns, add)):
-            for column, total in enumerate(totals):
-                address = builder.add(builder.add(y, builder.mul(y_row, I64(row))), I64(4 * lanes * column))
-                builder.store(total, code.at(builder, address, total.type)).align = 1
-
-    return emit
-
-
-_tile = code.one_of(itertools.product(TALL, WIDE, SIZES), _emit_tile)  # (rows, columns, size, operands)
+_tile = code.one_of(itertools.product(TALL, WIDE, SIZES), emit_tile)  # (rows, columns, size, operands)
 
 
 @numba.njit(cache=True)
@@ -139,7 +50,7 @@ def _multiply(
         while row < rows:
             left = rows - row
             tall = 1 if left < 4 else (5 if left == 5 else 4)
-            at_row = (a + row * a_row, a_row, part, b_row, place + row * y_row, y_row, count, next_b)
+            at_row = (a + row * a_row, a_row, 4, part, b_row, place + row * y_row, y_row, count, next_b)
             _tile((tall, wide, size, *at_row))
             row += tall
         column += wide
@@ -198,7 +109,7 @@ def _head(numbers: np.ndarray, part: int) -> None:
     for row in range(queries):
         allowed = numba.carray(code.pointer((mask + row * numbers[12] + first,)), (count,), np.uint8)
         # Not a row of the array, of which Numba would count the uses, one thread after the other.
-        _softmax(numba.carray(code.pointer((at + row * row_of_weights,)), (count,), np.float32), allowed, scale)
+        softmax(numba.carray(code.pointer((at + row * row_of_weights,)), (count,), np.float32), allowed, scale)
     values += size * first * d_v
     _multiply(at, row_of_weights, values, size * d_v, out, 4 * d_v, queries, d_v, count, size, size * d_v * places)
     weights[0, 0] = 0  # Numba frees an array after its last use, and does not know that its address was one.

@@ -1,6 +1,7 @@
-"""Foreign functions for decoding on a processor: machine code that XLA calls (the extra `cpu`).
+"""Foreign functions for a processor: machine code that XLA calls (the extra `cpu`).
 
-They serve models whose weights are laid out in int8, and are never differentiated, nor split over devices.
+Some serve decoding, of models whose weights are laid out in int8, some training on short texts. XLA neither
+differentiates them nor splits them over devices.
 """
 
 import ctypes
@@ -10,7 +11,7 @@ import signal
 import tempfile
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -28,6 +29,7 @@ from plainformer.shapes import Array
 
 # Functions, and the modules that they are in.
 TARGETS = {"product": "int8_code", "attention": "attention_code", "best_words": "best_words_code"}
+TRAINING = {"short_attention": "short_code"}
 
 
 def result(shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> jax.ShapeDtypeStruct:
@@ -36,32 +38,58 @@ def result(shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> jax.ShapeDty
 
 
 def call(name: str, results: Sequence[jax.ShapeDtypeStruct], *arguments: Array) -> list[Array]:
-    """The results of one of the `TARGETS`."""
+    """The results of one of the `TARGETS`, or of those of `TRAINING`."""
     return list(jax.ffi.ffi_call(f"plainformer_{name}", tuple(results), vmap_method="sequential")(*arguments))
 
 
 def are_available() -> bool:
-    """Whether foreign functions can be called: on a processor, with the extra `cpu`, and once tried."""
+    """Whether the `TARGETS` can be called: on a processor, with the extra `cpu`, and once tried."""
     return default_device().platform == "cpu" and find_spec("numba") is not None and _work()
+
+
+def serve_training() -> bool:
+    """The same of those of `TRAINING`."""
+    return default_device().platform == "cpu" and find_spec("numba") is not None and _train()
 
 
 @cache
 def _work() -> bool:
+    return _are_right(TARGETS, "decoding", _decoding_tried)
+
+
+@cache
+def _train() -> bool:
+    return _are_right(TRAINING, "training", _training_tried)
+
+
+def _are_right(targets: Mapping[str, str], what_for: str, try_them: Callable[[], dict[str, tuple[Any, float]]]) -> bool:
     try:
-        _register()
+        _register(targets)
         with jax.ensure_compile_time_eval():
-            found = {
-                f"attention to {kept.__name__}": (_mean_of_three(kept), 3.0) for kept in (np.float32, np.float16)
-            } | {f"a product of {bits} bits": (_product_of_ones(bits), 1025.0) for bits in (8, 16)}
-            found["the best of 512 words"] = _best_of_many(), 300.0
-            wrong = [what for what, (numbers, right) in found.items() if not (abs(numbers - right) < 0.01).all()]
+            wrong = [what for what, (numbers, right) in try_them().items() if not (abs(numbers - right) < 0.01).all()]
             if not wrong:
                 return True
         reason = f"{wrong[0]} is wrong"
     except Exception as error:  # of Numba, LLVM, XLA or JAX, whose versions were never tried together
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-    warnings.warn(f"decoding does without machine code, which does not work here: {reason}", stacklevel=3)
+    warnings.warn(f"{what_for} does without machine code, which does not work here: {reason}", stacklevel=4)
     return False
+
+
+def _decoding_tried() -> dict[str, tuple[np.ndarray, float]]:
+    """What was found, and what it should be."""
+    found = {f"attention to {kept.__name__}": (_mean_of_three(kept), 3.0) for kept in (np.float32, np.float16)}
+    found |= {f"a product of {bits} bits": (_product_of_ones(bits), 1025.0) for bits in (8, 16)}
+    return found | {"the best of 512 words": (_best_of_many(), 300.0)}
+
+
+def _training_tried() -> dict[str, tuple[np.ndarray, float]]:
+    """Two keys that are alike have weights of a half, and with them a gradient of values of one."""
+    one, both = np.ones((1, 2, 1, 16), np.float32), np.ones((1, 1, 1, 2), bool)
+    halves = np.full((1, 1, 2, 16), 0.5, np.float32)
+    weights = _tried("short_attention", [result(one.shape), result(halves.shape)], one, one, one, both)
+    d_value = _tried("short_attention", [result(one.shape)] * 3, one, one, one, both, halves, one)
+    return {"a weight of attention": (weights[..., :2], 0.5), "its gradient": (d_value, 1.0)}
 
 
 # Arguments are NumPy's: a program of XLA's for each of them would take longer than all the rest.
@@ -90,13 +118,13 @@ def _best_of_many() -> np.ndarray:
     return _tried("best_words", results, logits, np.ones((1, 512), bool))
 
 
-def _register() -> None:
-    """Tell XLA of all targets. What is compiled for it is kept for the next process."""
+def _register(targets: Mapping[str, str]) -> None:
+    """Tell XLA of some targets. What is compiled for it is kept for the next process."""
     with _interrupted_afterwards():
         settings: Any = import_module("numba").config
         given, settings.CACHE_DIR = settings.CACHE_DIR, str(_folder())
         try:
-            for name, module in TARGETS.items():
+            for name, module in targets.items():
                 function: Any = getattr(import_module(f"plainformer.nn.{module}"), name)
                 jax.ffi.register_ffi_target(f"plainformer_{name}", _capsule(function.address), platform="cpu")
         finally:

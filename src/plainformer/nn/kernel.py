@@ -22,7 +22,7 @@ MOST_KEPT = 2**25
 @jax.custom_vjp
 def fast_attention(query: Query, key: Key, value: Value, mask: Allowed | None = None) -> Output:
     """softmax(Q Kᵀ / √d_k) V with its own gradient, which keeps the weights P where they are not too large."""
-    return _forward(query, key, value, mask)[0]
+    return forward(query, key, value, mask)[0]
 
 
 def _weights(query: Query, key: Key, mask: Allowed | None) -> Float[Array, "batch heads query key"]:
@@ -40,7 +40,7 @@ def _weights(query: Query, key: Key, mask: Allowed | None) -> Float[Array, "batc
     return masked_softmax(scores, mask)
 
 
-def _forward(query: Query, key: Key, value: Value, mask: Allowed | None):
+def forward(query: Query, key: Key, value: Value, mask: Allowed | None):
     weights = _weights(query, key, mask)
     output = jnp.einsum("bhqk,bhkd->bhqd", weights.astype(value.dtype), value)
     if weights.dtype != value.dtype:
@@ -49,7 +49,7 @@ def _forward(query: Query, key: Key, value: Value, mask: Allowed | None):
     return output, (query, key, value, mask, weights if weights.nbytes <= MOST_KEPT else None, output)
 
 
-def _backward(saved, d_output: Output):
+def backward(saved, d_output: Output):
     """With P the weights and O = P V:  dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - rowsum(P ∘ dP)),  dQ = dS K / √d_k."""
     # Together, so that nothing is done until now: weights computed or transposed in advance would be kept after all.
     saved, d_output = jax.lax.optimization_barrier((saved, d_output))
@@ -75,4 +75,4 @@ def _transposed(x: Float[Array, "batch heads query key"]) -> Float[Array, "batch
     return jax.lax.optimization_barrier(x.swapaxes(-1, -2))
 
 
-fast_attention.defvjp(_forward, _backward)
+fast_attention.defvjp(forward, backward)

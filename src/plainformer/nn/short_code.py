@@ -1,0 +1,218 @@
+"""Attention to short texts and its gradient in machine code; `short_texts` says what it is.
+
+A head of a text at a time: its scores, weights and their gradients stay in a core's own memory, and queries, keys and
+values are read where projections leave them, (batch, token, head, width), so that nothing is turned round before it.
+"""
+
+import math
+from typing import Any, no_type_check
+
+import numpy as np
+
+from plainformer.nn import machine_code as code
+from plainformer.nn.machine_code import LANES, numba
+from plainformer.nn.machine_threads import in_parts
+from plainformer.nn.softmax_code import ANY_ORDER, softmax
+from plainformer.nn.tile_code import multiply, numbers_at
+
+SHARE = 1 << 20  # products of queries with keys for which it pays to wake another thread
+MOST_PARTS = 32  # of a call
+# What the threads of a call share, in words: addresses, sizes, bytes from one mask to the next, and parts.
+QUERY, KEY, VALUE, MASK, WEIGHTS, HEADS_OUT, D_QUERY, D_KEY, D_VALUE = range(9)
+HEADS, QUERIES, KEYS, D_K, D_V, BY_BATCH, BY_HEAD, BY_QUERY, TOGETHER, COUNT = range(9, 19)
+NUMBERS = 19
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _whole(count: int) -> int:
+    """So many numbers, and what is left of the last vector."""
+    return -(-count // LANES) * LANES
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _bytes(address: int, count: int) -> Any:
+    return numba.carray(code.pointer((address,)), (count,), np.uint8)
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _turn_round(x: int, x_row: int, rows: int, columns: int, out: int) -> None:
+    """xᵀ at `out`, in rows of whole vectors: what is beyond `rows` is zero."""
+    wide = _whole(rows)
+    turned = numbers_at(out, columns * wide)
+    turned[:] = 0
+    for row in range(rows):
+        numbers = numbers_at(x + row * x_row, columns)
+        for column in range(columns):
+            turned[column * wide + row] = numbers[column]
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _seen(numbers: np.ndarray, mask: int, allowed: int) -> int:
+    """Up to which key any query sees some; at `allowed` stands the mask then, in rows of whole vectors."""
+    keys, rows = numbers[KEYS], numbers[QUERIES] if numbers[BY_QUERY] > 0 else 1
+    wide, last = _whole(keys), 0
+    for row in range(rows):
+        given, kept = _bytes(mask + row * numbers[BY_QUERY], keys), _bytes(allowed + row * wide, wide)
+        kept[keys:] = 0
+        for key in range(keys):
+            kept[key] = given[key]
+        stop = keys
+        while stop > last and given[stop - 1] == 0:
+            stop -= 1
+        last = max(last, stop)
+    return last
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _clear(first: int, row_bytes: int, start: int, stop: int, columns: int) -> None:
+    """Zeros in rows `start` … `stop` - 1."""
+    for row in range(start, stop):
+        numbers_at(first + row * row_bytes, columns)[:] = 0
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _of_head(numbers: np.ndarray, part: int) -> tuple[int, int, int, int, int]:
+    """How many bytes further a head of a text begins: in queries, keys, values, what they find, and masks."""
+    text, head = part // numbers[HEADS], part % numbers[HEADS]
+    by_key, by_value = 4 * numbers[D_K], 4 * numbers[D_V]
+    first_query, first_key = text * numbers[QUERIES] * numbers[HEADS], text * numbers[KEYS] * numbers[HEADS]
+    return (
+        (first_query + head) * by_key,
+        (first_key + head) * by_key,
+        (first_key + head) * by_value,
+        (first_query + head) * by_value,
+        text * numbers[BY_BATCH] + head * numbers[BY_HEAD],
+    )
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _forward(numbers: np.ndarray, part: int, turned: int, scores: int, allowed: int) -> None:
+    """P = softmax(Q Kᵀ / √d_k) and P V of one head."""
+    heads, queries, keys, d_k, d_v = numbers[HEADS], numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
+    to_query, to_key, to_value, to_out, to_mask = _of_head(numbers, part)
+    k_row, v_row, p_row = 4 * heads * d_k, 4 * heads * d_v, 4 * _whole(keys)
+    weights, out = numbers[WEIGHTS] + part * queries * p_row, numbers[HEADS_OUT] + to_out
+    seen = _seen(numbers, numbers[MASK] + to_mask, allowed)
+    wide = _whole(seen)
+    _clear(weights + 4 * wide, p_row, 0, queries, p_row // 4 - wide)
+    if seen == 0:
+        _clear(out, v_row, 0, queries, d_v)
+        return
+    _turn_round(numbers[KEY] + to_key, k_row, seen, d_k, turned)
+    multiply((numbers[QUERY] + to_query, k_row, 4, turned, 4 * wide, weights, p_row, queries, wide, d_k))
+    scale = np.float32(1 / math.sqrt(d_k))
+    for row in range(queries):
+        of_row = row * _whole(keys) if numbers[BY_QUERY] > 0 else 0
+        softmax(numbers_at(weights + row * p_row, wide), _bytes(allowed + of_row, wide), scale)
+    multiply((weights, p_row, 4, numbers[VALUE] + to_value, v_row, out, v_row, queries, d_v, seen))
+
+
+@numba.njit(fastmath=ANY_ORDER, cache=True)
+@no_type_check
+def _to_scores(weights: np.ndarray, gradient: np.ndarray, scale: float) -> None:
+    """A row of dP becomes one of dS = P ∘ (dP - Σ P dP), times `scale`."""
+    mean = np.float32(0)
+    for key in range(len(weights)):
+        mean += weights[key] * gradient[key]
+    for key in range(len(weights)):
+        gradient[key] = weights[key] * (gradient[key] - mean) * scale
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _backward(numbers: np.ndarray, part: int, turned: int, scores: int, allowed: int) -> None:
+    """dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - Σ P dP) / √d_k,  dQ = dS K,  dK = dSᵀ Q of one head."""
+    heads, queries, keys, d_k, d_v = numbers[HEADS], numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
+    to_query, to_key, to_value, to_out, to_mask = _of_head(numbers, part)
+    k_row, v_row, p_row = 4 * heads * d_k, 4 * heads * d_v, 4 * _whole(keys)
+    weights, d_out = numbers[WEIGHTS] + part * queries * p_row, numbers[HEADS_OUT] + to_out
+    query, key, value = numbers[QUERY] + to_query, numbers[KEY] + to_key, numbers[VALUE] + to_value
+    d_query, d_key, d_value = numbers[D_QUERY] + to_query, numbers[D_KEY] + to_key, numbers[D_VALUE] + to_value
+    seen = _seen(numbers, numbers[MASK] + to_mask, allowed)
+    wide = _whole(seen)
+    _clear(d_key, k_row, seen, keys, d_k)
+    _clear(d_value, v_row, seen, keys, d_v)
+    if seen == 0:
+        _clear(d_query, k_row, 0, queries, d_k)
+        return
+    _turn_round(value, v_row, seen, d_v, turned)
+    multiply((d_out, v_row, 4, turned, 4 * wide, scores, 4 * wide, queries, wide, d_v))
+    scale = np.float32(1 / math.sqrt(d_k))
+    for row in range(queries):
+        _to_scores(numbers_at(weights + row * p_row, wide), numbers_at(scores + 4 * row * wide, wide), scale)
+    multiply((scores, 4 * wide, 4, key, k_row, d_query, k_row, queries, d_k, seen))
+    multiply((scores, 4, 4 * wide, query, k_row, d_key, k_row, seen, d_k, queries))
+    multiply((weights, 4, p_row, d_out, v_row, d_value, v_row, seen, d_v, queries))
+
+
+@numba.cfunc(numba.int64(numba.int64, numba.int64), cache=True)
+@no_type_check
+def _some_heads(work: int, part: int) -> int:
+    """Heads that come one after the other, in the same room: keys or values turned round, scores, and a mask."""
+    numbers = code.words(work, NUMBERS)
+    wide, queries = _whole(numbers[KEYS]), numbers[QUERIES]
+    turned, scores = np.empty(max(numbers[D_K], numbers[D_V]) * wide, np.float32), np.empty(queries * wide, np.float32)
+    allowed = np.empty(queries * wide, np.uint8)
+    room = np.int64(turned.ctypes.data), np.int64(scores.ctypes.data), np.int64(allowed.ctypes.data)
+    for head in range(part * numbers[TOGETHER], min((part + 1) * numbers[TOGETHER], numbers[COUNT])):
+        if numbers[D_QUERY] == 0:
+            _forward(numbers, head, *room)
+        else:
+            _backward(numbers, head, *room)
+    # Numba frees an array after its last use, and does not know that its address was one.
+    turned[0], scores[0], allowed[0] = 0, 0, 0
+    return 0
+
+
+code.define("plainformer_short_heads", _some_heads.address)
+_heads = code.symbol("plainformer_short_heads")
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _addresses(frame: int) -> tuple[int, int, int, int, int]:
+    """P, what queries find, and dQ, dK and dV, by what is asked for; those of the gradient are 0 where it is not."""
+    if code.results(frame) == 2:
+        heads_out, _ = code.result(frame, 0)
+        weights, _ = code.result(frame, 1)
+        return weights, heads_out, 0, 0, 0
+    weights, _ = code.argument(frame, 4)
+    heads_out, _ = code.argument(frame, 5)
+    d_query, _ = code.result(frame, 0)
+    d_key, _ = code.result(frame, 1)
+    d_value, _ = code.result(frame, 2)
+    return weights, heads_out, d_query, d_key, d_value
+
+
+@numba.cfunc(numba.int64(numba.int64), cache=True)
+@no_type_check
+def short_attention(frame: int) -> int:
+    """What XLA calls with Q (batch, query, heads, d_k), K, V, and a mask that may be 1 long but along the keys.
+
+    It gives what queries find (batch, query, heads, d_v), and P in rows of whole vectors. Or it is given P and its
+    result's gradient, too, and gives dQ, dK and dV.
+    """
+    if code.asks_for_version(frame):
+        return 0
+    query, of_query = code.argument(frame, 0)
+    key, _ = code.argument(frame, 1)
+    value, of_value = code.argument(frame, 2)
+    mask, of_mask = code.argument(frame, 3)
+    batch, queries, heads, d_k = of_query[0], of_query[1], of_query[2], of_query[3]
+    keys, d_v = of_value[1], of_value[3]
+    by_query = keys if of_mask[2] > 1 else 0
+    by_head = of_mask[2] * keys if of_mask[1] > 1 else 0
+    by_batch = of_mask[1] * of_mask[2] * keys if of_mask[0] > 1 else 0
+    count = batch * heads
+    together = max(count // MOST_PARTS, 1)
+    sizes = (heads, queries, keys, d_k, d_v, by_batch, by_head, by_query, together, count)
+    helpers = count * queries * keys * d_k // SHARE
+    in_parts(frame, _heads(()), -(-count // together), helpers, (query, key, value, mask, *_addresses(frame), *sizes))
+    return 0
