@@ -65,7 +65,8 @@ def fused_cross_entropy(
     """The fast twin: `cross_entropy(hidden @ weight + bias, …)` without ever holding all logits.
 
     Logits of a chunk of tokens are made, used and forgotten while they are in cache; the gradient is computed in the
-    same visit, when the softmax is at hand, so that the backward pass only scales it. Gradients flow from `loss` alone.
+    same visit, when the softmax is at hand, so that the backward pass only scales it. Gradients flow from `loss` alone,
+    and once: who wants second derivatives takes the definition.
 
     Args:
         has_padding: whether many tokens are not `valid`, so that it pays to move them behind the others, and to leave

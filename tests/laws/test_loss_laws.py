@@ -88,12 +88,14 @@ def test_the_best_token_is_correct_and_a_tie_counts() -> None:
     assert (float(sums.correct), float(sums.tokens)) == (2.0, 3.0)
 
 
+@pytest.mark.parametrize("has_padding", [False, True], ids=["all visited", "padding passed over"])
 @pytest.mark.parametrize("rows", [VOCAB, VOCAB + 5], ids=["all real", "padding rows"])
-def test_a_bias_is_one_more_feature_that_is_always_one(rows: int) -> None:
+def test_a_bias_is_one_more_feature_that_is_always_one(rows: int, has_padding: bool) -> None:
     """In the loss, and in every gradient; that of a padding row is zero."""
     tokens = some_tokens(rows)
     bias = jnp.asarray(np.random.default_rng(3).normal(size=rows), jnp.float32)
-    answer = {"targets": tokens["targets"], "valid": tokens["valid"], "smoothing": 0.3, "vocab": VOCAB}
+    answer: Any = {"targets": tokens["targets"], "valid": tokens["valid"], "smoothing": 0.3, "vocab": VOCAB}
+    answer["has_padding"] = has_padding
 
     def with_bias(hidden: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
         return fused_cross_entropy(hidden, weight, bias=bias, **answer).loss

@@ -6,6 +6,7 @@ differentiates them nor splits them over devices.
 
 import ctypes
 import hashlib
+import math
 import os
 import signal
 import tempfile
@@ -62,7 +63,9 @@ def _train() -> bool:
     return _are_right(TRAINING, "training", _training_tried)
 
 
-def _are_right(targets: Mapping[str, str], what_for: str, try_them: Callable[[], dict[str, tuple[Any, float]]]) -> bool:
+def _are_right(
+    targets: Mapping[str, str], what_for: str, try_them: Callable[[], dict[str, tuple[np.ndarray, Any]]]
+) -> bool:
     try:
         _register(targets)
         with jax.ensure_compile_time_eval():
@@ -83,13 +86,26 @@ def _decoding_tried() -> dict[str, tuple[np.ndarray, float]]:
     return found | {"the best of 512 words": (_best_of_many(), 300.0)}
 
 
-def _training_tried() -> dict[str, tuple[np.ndarray, float]]:
-    """Two keys that are alike have weights of a half, and with them a gradient of values of one."""
-    one, both = np.ones((1, 2, 1, 16), np.float32), np.ones((1, 1, 1, 2), bool)
-    halves = np.full((1, 1, 2, 16), 0.5, np.float32)
-    weights = _tried("short_attention", [result(one.shape), result(halves.shape)], one, one, one, both)
-    d_value = _tried("short_attention", [result(one.shape)] * 3, one, one, one, both, halves, one)
-    return {"a weight of attention": (weights[..., :2], 0.5), "its gradient": (d_value, 1.0)}
+def _training_tried() -> dict[str, tuple[np.ndarray, Any]]:
+    """Attention of seven queries to nine keys, and its gradient: tiles of all heights and widths."""
+    draw = np.random.default_rng(0)
+    sizes = (1, 7, 1, 112), (1, 9, 1, 112), (1, 9, 1, 80), (1, 7, 1, 80)
+    q, k, v, d_heads = (draw.normal(size=size).astype(np.float32) for size in sizes)
+    seen = np.arange(9)[None, None, None, :] < 8
+    scores = np.where(seen[0, 0], q[0, :, 0] @ k[0, :, 0].T / math.sqrt(112), -np.inf)
+    p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+    d_p = d_heads[0, :, 0] @ v[0, :, 0].T
+    d_scores = p * (d_p - (p * d_p).sum(axis=1, keepdims=True)) / math.sqrt(112)
+    wide = np.pad(p, ((0, 0), (0, 7)))[None, None].astype(np.float32)
+    right = {"values": p @ v[0, :, 0], "weights": wide[0, 0]}
+    right |= {"dQ": d_scores @ k[0, :, 0], "dK": d_scores.T @ q[0, :, 0], "dV": p.T @ d_heads[0, :, 0]}
+    forward = call("short_attention", [result(d_heads.shape), result(wide.shape)], *map(jnp.asarray, (q, k, v, seen)))
+    given = map(jnp.asarray, (q, k, v, seen, wide, d_heads))
+    backward = call("short_attention", [result(one.shape) for one in (q, k, v)], *given)
+    found = (
+        np.asarray(one).reshape(wanted.shape) for one, wanted in zip(forward + backward, right.values(), strict=True)
+    )
+    return {f"{name} of attention": (one, right[name]) for name, one in zip(right, found, strict=True)}
 
 
 # Arguments are NumPy's: a program of XLA's for each of them would take longer than all the rest.

@@ -41,6 +41,7 @@ def _weights(query: Query, key: Key, mask: Allowed | None) -> Float[Array, "batc
 
 
 def forward(query: Query, key: Key, value: Value, mask: Allowed | None):
+    """What queries find, and what `backward` asks for."""
     weights = _weights(query, key, mask)
     output = jnp.einsum("bhqk,bhkd->bhqd", weights.astype(value.dtype), value)
     if weights.dtype != value.dtype:

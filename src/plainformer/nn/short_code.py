@@ -12,11 +12,11 @@ import numpy as np
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import LANES, numba
 from plainformer.nn.machine_threads import in_parts
+from plainformer.nn.multiply_code import multiply, numbers_at
 from plainformer.nn.softmax_code import ANY_ORDER, softmax
-from plainformer.nn.tile_code import multiply, numbers_at
 
 SHARE = 1 << 20  # products of queries with keys for which it pays to wake another thread
-MOST_PARTS = 32  # of a call
+MOST_PARTS = 32  # of a call: enough for a thread that comes late to find some left
 # What the threads of a call share, in words: addresses, sizes, bytes from one mask to the next, and parts.
 QUERY, KEY, VALUE, MASK, WEIGHTS, HEADS_OUT, D_QUERY, D_KEY, D_VALUE = range(9)
 HEADS, QUERIES, KEYS, D_K, D_V, BY_BATCH, BY_HEAD, BY_QUERY, TOGETHER, COUNT = range(9, 19)
@@ -51,20 +51,26 @@ def _turn_round(x: int, x_row: int, rows: int, columns: int, out: int) -> None:
 
 @numba.njit(cache=True)
 @no_type_check
-def _seen(numbers: np.ndarray, mask: int, allowed: int) -> int:
-    """Up to which key any query sees some; at `allowed` stands the mask then, in rows of whole vectors."""
+def _seen(numbers: np.ndarray, mask: int) -> int:
+    """Up to which key any query sees some."""
     keys, rows = numbers[KEYS], numbers[QUERIES] if numbers[BY_QUERY] > 0 else 1
-    wide, last = _whole(keys), 0
+    last = 0
     for row in range(rows):
-        given, kept = _bytes(mask + row * numbers[BY_QUERY], keys), _bytes(allowed + row * wide, wide)
-        kept[keys:] = 0
-        for key in range(keys):
-            kept[key] = given[key]
-        stop = keys
-        while stop > last and given[stop - 1] == 0:
+        allowed, stop = _bytes(mask + row * numbers[BY_QUERY], keys), keys
+        while stop > last and allowed[stop - 1] == 0:
             stop -= 1
         last = max(last, stop)
     return last
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _widen(allowed: int, keys: int, to: int) -> None:
+    """A row of a mask as whole vectors of it."""
+    given, kept = _bytes(allowed, keys), _bytes(to, _whole(keys))
+    kept[keys:] = 0
+    for key in range(keys):
+        kept[key] = given[key]
 
 
 @numba.njit(cache=True)
@@ -93,13 +99,14 @@ def _of_head(numbers: np.ndarray, part: int) -> tuple[int, int, int, int, int]:
 
 @numba.njit(cache=True)
 @no_type_check
-def _forward(numbers: np.ndarray, part: int, turned: int, scores: int, allowed: int) -> None:
+def _forward(numbers: np.ndarray, part: int, turned: int, allowed: int) -> None:
     """P = softmax(Q Kᵀ / √d_k) and P V of one head."""
     heads, queries, keys, d_k, d_v = numbers[HEADS], numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
     to_query, to_key, to_value, to_out, to_mask = _of_head(numbers, part)
     k_row, v_row, p_row = 4 * heads * d_k, 4 * heads * d_v, 4 * _whole(keys)
     weights, out = numbers[WEIGHTS] + part * queries * p_row, numbers[HEADS_OUT] + to_out
-    seen = _seen(numbers, numbers[MASK] + to_mask, allowed)
+    mask = numbers[MASK] + to_mask
+    seen = _seen(numbers, mask)
     wide = _whole(seen)
     _clear(weights + 4 * wide, p_row, 0, queries, p_row // 4 - wide)
     if seen == 0:
@@ -109,8 +116,9 @@ def _forward(numbers: np.ndarray, part: int, turned: int, scores: int, allowed: 
     multiply((numbers[QUERY] + to_query, k_row, 4, turned, 4 * wide, weights, p_row, queries, wide, d_k))
     scale = np.float32(1 / math.sqrt(d_k))
     for row in range(queries):
-        of_row = row * _whole(keys) if numbers[BY_QUERY] > 0 else 0
-        softmax(numbers_at(weights + row * p_row, wide), _bytes(allowed + of_row, wide), scale)
+        if row == 0 or numbers[BY_QUERY] > 0:
+            _widen(mask + row * numbers[BY_QUERY], keys, allowed)
+        softmax(numbers_at(weights + row * p_row, wide), _bytes(allowed, wide), scale)
     multiply((weights, p_row, 4, numbers[VALUE] + to_value, v_row, out, v_row, queries, d_v, seen))
 
 
@@ -127,7 +135,7 @@ def _to_scores(weights: np.ndarray, gradient: np.ndarray, scale: float) -> None:
 
 @numba.njit(cache=True)
 @no_type_check
-def _backward(numbers: np.ndarray, part: int, turned: int, scores: int, allowed: int) -> None:
+def _backward(numbers: np.ndarray, part: int, turned: int, scores: int) -> None:
     """dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - Σ P dP) / √d_k,  dQ = dS K,  dK = dSᵀ Q of one head."""
     heads, queries, keys, d_k, d_v = numbers[HEADS], numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
     to_query, to_key, to_value, to_out, to_mask = _of_head(numbers, part)
@@ -135,7 +143,7 @@ def _backward(numbers: np.ndarray, part: int, turned: int, scores: int, allowed:
     weights, d_out = numbers[WEIGHTS] + part * queries * p_row, numbers[HEADS_OUT] + to_out
     query, key, value = numbers[QUERY] + to_query, numbers[KEY] + to_key, numbers[VALUE] + to_value
     d_query, d_key, d_value = numbers[D_QUERY] + to_query, numbers[D_KEY] + to_key, numbers[D_VALUE] + to_value
-    seen = _seen(numbers, numbers[MASK] + to_mask, allowed)
+    seen = _seen(numbers, numbers[MASK] + to_mask)
     wide = _whole(seen)
     _clear(d_key, k_row, seen, keys, d_k)
     _clear(d_value, v_row, seen, keys, d_v)
@@ -155,17 +163,17 @@ def _backward(numbers: np.ndarray, part: int, turned: int, scores: int, allowed:
 @numba.cfunc(numba.int64(numba.int64, numba.int64), cache=True)
 @no_type_check
 def _some_heads(work: int, part: int) -> int:
-    """Heads that come one after the other, in the same room: keys or values turned round, scores, and a mask."""
+    """Heads that come one after the other, in the same room: keys or values turned round, scores, a row of a mask."""
     numbers = code.words(work, NUMBERS)
     wide, queries = _whole(numbers[KEYS]), numbers[QUERIES]
     turned, scores = np.empty(max(numbers[D_K], numbers[D_V]) * wide, np.float32), np.empty(queries * wide, np.float32)
-    allowed = np.empty(queries * wide, np.uint8)
-    room = np.int64(turned.ctypes.data), np.int64(scores.ctypes.data), np.int64(allowed.ctypes.data)
+    allowed = np.empty(wide, np.uint8)
+    turned_at, scores_at, allowed_at = turned.ctypes.data, scores.ctypes.data, allowed.ctypes.data
     for head in range(part * numbers[TOGETHER], min((part + 1) * numbers[TOGETHER], numbers[COUNT])):
         if numbers[D_QUERY] == 0:
-            _forward(numbers, head, *room)
+            _forward(numbers, head, np.int64(turned_at), np.int64(allowed_at))
         else:
-            _backward(numbers, head, *room)
+            _backward(numbers, head, np.int64(turned_at), np.int64(scores_at))
     # Numba frees an array after its last use, and does not know that its address was one.
     turned[0], scores[0], allowed[0] = 0, 0, 0
     return 0
@@ -211,7 +219,7 @@ def short_attention(frame: int) -> int:
     by_head = of_mask[2] * keys if of_mask[1] > 1 else 0
     by_batch = of_mask[1] * of_mask[2] * keys if of_mask[0] > 1 else 0
     count = batch * heads
-    together = max(count // MOST_PARTS, 1)
+    together = -(-count // MOST_PARTS)
     sizes = (heads, queries, keys, d_k, d_v, by_batch, by_head, by_query, together, count)
     helpers = count * queries * keys * d_k // SHARE
     in_parts(frame, _heads(()), -(-count // together), helpers, (query, key, value, mask, *_addresses(frame), *sizes))

@@ -29,9 +29,13 @@ class _Kept(NamedTuple):
 
 
 def suits(query: Query, key: Key, value: Value) -> bool:
-    """Whether they are float32 on one processor, texts are short, and heads are whole vectors wide."""
+    """Whether they are float32 on one processor, texts are short but not empty, and heads are whole vectors wide."""
     batch, heads, queries, _ = query.shape
-    is_short = key.shape[2] <= MOST_KEYS and 4 * batch * heads * queries * _whole(key.shape[2]) <= MOST_KEPT
+    is_short = (
+        0 < key.shape[2] <= MOST_KEYS
+        and queries > 0
+        and 4 * batch * heads * queries * _whole(key.shape[2]) <= MOST_KEPT
+    )
     is_float32 = query.dtype == key.dtype == value.dtype == jnp.float32
     is_wide = query.shape[3] % VECTOR == 0 and value.shape[3] % VECTOR == 0
     return is_short and is_float32 and is_wide and default_device().platform == "cpu" and devices_of(query) == 1
@@ -41,7 +45,8 @@ def suits(query: Query, key: Key, value: Value) -> bool:
 def attention_of_short(query: Query, key: Key, value: Value, mask: Allowed | None = None) -> Output:
     """softmax(Q Kᵀ / √d_k) V; with a gradient by machine code, where `foreign.serve_training()`.
 
-    Where nobody asks for a gradient, it is `kernel.fast_attention`.
+    Where nobody asks for a gradient, it is `kernel.fast_attention`. It can be differentiated once: who wants second
+    derivatives takes `attention.attention`, or installs no extra `cpu`.
     """
     return kernel.fast_attention(query, key, value, mask)
 

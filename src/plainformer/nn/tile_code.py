@@ -1,18 +1,12 @@
-"""Products of float32 in machine code, in tiles all of whose sums stay in registers."""
+"""A tile of a float32 product in machine code, all of whose sums stay in registers."""
 
-import itertools
 from collections.abc import Callable
-from functools import partial
-from typing import Any, no_type_check
-
-import numpy as np
+from typing import Any
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.machine_code import F16, F32, I32, I64, LANES, ir, numba
+from plainformer.nn.machine_code import F16, F32, I32, I64, LANES, ir
 
 LINE = 64  # bytes that come from memory together
-TALL, WIDE = (1, 2, 4, 6), (16, 32, 64)  # rows and columns of tiles in `multiply`
-WIDEST = WIDE[-1] if code.has_feature("avx512f") else WIDE[0]  # six rows of it fit in the registers
 
 
 def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True) -> Callable[..., None]:
@@ -51,51 +45,3 @@ def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True) -> Ca
                 builder.store(total, code.at(builder, address, total.type)).align = 1
 
     return emit
-
-
-_tile = code.one_of(  # (rows, columns, bytes of a number, operands)
-    itertools.product(TALL, WIDE, (4,)), partial(emit_tile, asks_ahead=False)
-)
-
-
-@numba.cfunc(numba.int64(*[numba.int64] * 10), cache=True)
-@no_type_check
-def _multiply(
-    a: int, a_row: int, a_step: int, b: int, b_row: int, y: int, y_row: int, rows: int, columns: int, count: int
-) -> int:
-    column = 0
-    while column < columns:
-        left = min(columns - column, WIDEST)
-        wide = 64 if left >= 64 else (32 if left >= 32 else 16)
-        row = 0
-        while row < rows:
-            left = rows - row
-            tall = 6 if left >= 6 else (4 if left >= 4 else (2 if left >= 2 else 1))
-            begin, place = a + row * a_row, y + row * y_row + 4 * column
-            _tile((tall, wide, 4, begin, a_row, a_step, b + 4 * column, b_row, place, y_row, count))
-            row += tall
-        column += wide
-    return 0
-
-
-# Called by its address, so that it is compiled once, not into each of those that call it.
-code.define("plainformer_multiply", _multiply.address)
-_address = code.symbol("plainformer_multiply")
-
-
-@numba.njit(cache=True)
-@no_type_check
-def multiply(operands: Any) -> None:
-    """y = a B of (a, a_row, a_step, b, b_row, y, y_row, rows, columns, count).
-
-    `a` has `rows` rows, B `count`, of a multiple of `LANES` columns. All steps are in bytes; those along a row of `a`
-    may be any.
-    """
-    code.invoke((_address(()), *operands))
-
-
-@numba.njit(cache=True)
-@no_type_check
-def numbers_at(address: int, count: int) -> Any:
-    """Memory as float32."""
-    return numba.carray(code.pointer((address,)), (count,), np.float32)

@@ -1,16 +1,28 @@
 """Attention to short texts in machine code, against the definition. It comes with the extra `cpu`."""
 
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
+from plainformer.data.loader import Batch
 from plainformer.models import Transformer, TransformerConfig
 from plainformer.nn import foreign, machine_code, short_texts
 from plainformer.nn.attention import attention
+from plainformer.nn.stack import scanned
+from plainformer.objective import TranslationObjective
+from plainformer.train.state import initial_state
+from plainformer.train.step import StepSettings, make_step
 
 Shape = tuple[int, int, int, int, int, int]  # batch, heads, queries, keys, d_k, d_v
 
@@ -77,8 +89,9 @@ def test_calls_that_are_shared_with_other_threads_are_the_same() -> None:
 
 
 def test_a_row_that_sees_nothing_is_zero_and_passes_nothing_on() -> None:
-    """Whatever stands in its queries and in the keys that it does not see."""
+    """However large its queries are, and the keys and values that it does not see."""
     query, key, value, gradient = drawn((2, 2, 5, 9, 16, 16))
+    query, key, value = query.at[1, :, 3].set(1e30), key.at[0].set(1e30), value.at[0].set(-1e30)
     mask = jnp.ones((2, 1, 5, 9), bool).at[0].set(False).at[1, 0, 3].set(False)
     heads, backward = jax.vjp(lambda *given: short_texts.attention_of_short(*given, mask), query, key, value)
     d_query, d_key, d_value = backward(gradient)
@@ -137,6 +150,8 @@ def test_what_is_long_narrow_or_rounded_goes_by_products() -> None:
     assert not short_texts.suits(*(one.astype(jnp.bfloat16) for one in (query, key, value)))
     many = jnp.zeros((2000, 4, 64, 16))  # weights of 131 MB
     assert not short_texts.suits(many, many, many)
+    for shape in ((2, 1, 0, 8, 16, 16), (2, 1, 4, 0, 16, 16)):
+        assert not short_texts.suits(*drawn(shape)[:3]), "nothing to look at, or nobody who looks"
 
 
 def test_without_machine_code_the_gradient_is_that_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,19 +165,90 @@ def test_without_machine_code_the_gradient_is_that_of_products(monkeypatch: pyte
     assert any(not np.array_equal(one, other) for one, other in zip(with_it, without, strict=True)), "another way"
 
 
+def translator(layers: int = 1) -> Transformer:
+    """Its heads are whole vectors wide."""
+    config = TransformerConfig(
+        source_vocab=20, target_vocab=20, d_model=32, d_ff=24, heads=2, encoder_layers=layers, decoder_layers=layers
+    )
+    return Transformer(config, key=jax.random.key(0))
+
+
+def some_pairs() -> Batch:
+    """Of 4 pairs, of up to 7 tokens on one side and 6 on the other."""
+    random = np.random.default_rng(0)
+    source, target, said = (random.integers(4, 20, (4, length)).astype(np.int32) for length in (7, 6, 6))
+    valid = [np.arange(length) < random.integers(2, length + 1, 4)[:, None] for length in (7, 6)]
+    return Batch(source, valid[0], target, said, valid[1])
+
+
+def calls(function: Any, *arguments: Any) -> int:
+    """How many calls of it there are in a program."""
+    return str(jax.make_jaxpr(function)(*arguments)).count("target_name=plainformer_short")
+
+
 def test_training_goes_by_it_and_nothing_else_does() -> None:
-    """A translator's gradient has a call for each attention and its gradient; its loss alone has none."""
-    config = TransformerConfig(source_vocab=20, target_vocab=20, d_model=32, d_ff=16, heads=2, encoder_layers=1,
-                               decoder_layers=1)  # fmt: skip
-    model = Transformer(config, key=jax.random.key(0))
-    ids, valid = jnp.ones((3, 7), jnp.int32), jnp.ones((3, 7), bool)
+    """A translator's gradient has a call for each attention and its gradient; its loss alone has none.
 
-    def loss(model: Transformer) -> jax.Array:
-        return jnp.square(model(ids, valid, ids)).sum()
+    Nor has a gradient on a mesh, over which XLA does not split a call.
+    """
+    objective, batch = TranslationObjective(0.1), some_pairs()
+    arrays, rest = eqx.partition(translator(), eqx.is_array)
 
-    def calls(function: Any) -> int:
-        return str(jax.make_jaxpr(function)(eqx.filter(model, eqx.is_array))).count("target_name=plainformer_short")
+    def loss(arrays: Any, batch: Batch) -> jax.Array:
+        return objective(eqx.combine(arrays, rest), batch, None).loss
 
-    whole = eqx.partition(model, eqx.is_array)[1]
-    assert calls(lambda arrays: loss(eqx.combine(arrays, whole))) == 0
-    assert calls(jax.grad(lambda arrays: loss(eqx.combine(arrays, whole)))) == 6
+    assert calls(loss, arrays, batch) == 0
+    assert calls(jax.grad(loss), arrays, batch) == 6
+    mesh = AbstractMesh((4,), ("data",), axis_types=(AxisType.Auto,))
+    both = [
+        jax.tree.map(lambda x, spec=spec: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(mesh, spec)), x)
+        for x, spec in ((arrays, PartitionSpec()), (batch, PartitionSpec("data")))
+    ]
+    assert calls(jax.grad(loss), *both) == 0
+
+
+@pytest.mark.parametrize("way", ["plain", "accumulated", "layers computed again", "in a loop"])
+def test_a_step_is_that_by_products(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Weights after one step of SGD, however it is computed: each with the machine code and without."""
+    settings = {"accumulated": StepSettings(accumulate=2), "layers computed again": StepSettings(remat=True)}
+    optimizer, found = optax.sgd(1.0), []
+    for serves in (True, False):
+        monkeypatch.setattr(foreign, "serve_training", lambda serves=serves: serves)
+        state = initial_state(translator(layers=2), optimizer)
+        state = scanned(state) if way == "in a loop" else state
+        step = make_step(TranslationObjective(0.1), optimizer, settings.get(way, StepSettings()), jax.random.key(0))
+        found.append(jax.tree.leaves(eqx.filter(step(state, some_pairs()).model, eqx.is_array)))
+    start = jax.tree.leaves(eqx.filter(translator(layers=2), eqx.is_array))
+    assert way == "in a loop" or all(
+        not np.array_equal(one, before) for one, before in zip(found[0], start, strict=True)
+    )
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.skipif(platform.machine().lower() not in ("x86_64", "amd64"), reason="names processors of x86-64")
+def test_on_a_processor_with_narrow_vectors_it_is_the_same(tmp_path: Path) -> None:
+    """Numba is told to make code for a plain processor of 2013, whose registers hold fewer sums."""
+    program = (
+        "import jax, jax.numpy as jnp, numpy as np; from plainformer.nn import foreign, short_texts\n"
+        "from plainformer.nn.attention import attention\n"
+        "assert foreign.serve_training()\n"
+        "from plainformer.nn import multiply_code; assert multiply_code.WIDEST == 16\n"
+        "draw = np.random.default_rng(0)\n"
+        "q, k, v, g = (jnp.asarray(draw.normal(size=(2, 3, n, 48)), jnp.float32) for n in (11, 37, 37, 11))\n"
+        "found = [jax.vjp(way, q, k, v) for way in (short_texts.attention_of_short, lambda *a: attention(*a)[0])]\n"
+        "for one, other in zip(*((out, *back(g)) for out, back in found)):\n"
+        "    np.testing.assert_allclose(one, other, rtol=1e-5, atol=4e-6)"
+    )
+    plain = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c", "PLAINFORMER_CACHE": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=os.environ | plain, check=True)
+
+
+def test_where_it_is_wrong_products_serve_and_a_warning_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    foreign._train.cache_clear()
+    monkeypatch.setattr(foreign, "_training_tried", lambda: {"dQ of attention": (np.ones(2), np.zeros(2))})
+    with pytest.warns(UserWarning, match="training does without machine code, .*: dQ of attention"):
+        assert not foreign.serve_training()
+    monkeypatch.undo()
+    foreign._train.cache_clear()
+    assert foreign.serve_training()
