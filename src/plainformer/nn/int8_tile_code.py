@@ -80,11 +80,9 @@ def _address(builder: Any, first: Any, row_bytes: Any, row: Any, bytes_further: 
 def _emit_tile(rows: int, together: int) -> Callable[..., None]:
     """y = (before + start + x W) s t + b over a stretch of inputs, for `rows` rows and the outputs of a group.
 
-    What sums start with takes off what it adds that zero is at `MIDDLE` in bytes; it is left out where zero is 0.
-
-    Rows are so many bytes apart, those of the results in the places that are listed at `where`; s is a number for each
-    row, start, t and b have one for each output. Two or four inputs and the weights of sixteen outputs for them meet in
-    one instruction, where a processor has it (VNNI).
+    Rows are so many bytes apart, those of the results in the places listed at `where`; s is a number for each row;
+    start, t and b have one for each output. What sums start with takes off that zero is at `MIDDLE` in bytes; where
+    zero is 0 it is left out. Two or four inputs and their weights of sixteen outputs meet in one instruction (VNNI).
     """
 
     def emit(builder: Any, *addresses: Any) -> None:
