@@ -10,7 +10,7 @@ import numpy as np
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import LANES, numba
 from plainformer.nn.machine_threads import in_parts
-from plainformer.nn.softmax_code import softmax
+from plainformer.nn.softmax_code import softmax, steps_of_mask
 from plainformer.nn.tile_code import emit_tile
 
 if platform.machine().lower() in ("x86_64", "amd64") and not code.has_feature("f16c"):
@@ -144,12 +144,9 @@ def attention(frame: int) -> int:
     mask, allowed = code.argument(frame, 3)
     batch, heads, queries, d_k = shape[0], shape[1], shape[2], shape[3]
     places, d_v = wide[2], wide[3]
-    by_query = places if allowed[2] > 1 else 0
-    by_head = allowed[2] * places if allowed[1] > 1 else 0
-    by_batch = allowed[1] * allowed[2] * places if allowed[0] > 1 else 0
     helpers = batch * heads * queries * places * d_k // SHARE
     size = 2 if code.is_float16(frame, 1) else 4
-    sizes, steps = (heads, queries, d_k, d_v, places), (by_batch, by_head, by_query)
+    sizes, steps = (heads, queries, d_k, d_v, places), steps_of_mask(allowed)
     count = batch * heads
     together = max(count // MOST_PARTS, 1)
     found, _ = code.result(frame, 0)

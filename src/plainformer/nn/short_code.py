@@ -13,7 +13,7 @@ from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import LANES, numba
 from plainformer.nn.machine_threads import in_parts
 from plainformer.nn.multiply_code import multiply, numbers_at
-from plainformer.nn.softmax_code import ANY_ORDER, softmax
+from plainformer.nn.softmax_code import ANY_ORDER, softmax, steps_of_mask
 
 SHARE = 1 << 20  # products of queries with keys for which it pays to wake another thread
 MOST_PARTS = 32  # of a call: enough for a thread that comes late to find some left
@@ -83,8 +83,8 @@ def _clear(first: int, row_bytes: int, start: int, stop: int, columns: int) -> N
 
 @numba.njit(cache=True)
 @no_type_check
-def _of_head(numbers: np.ndarray, part: int) -> tuple[int, int, int, int, int]:
-    """How many bytes further a head of a text begins: in queries, keys, values, what they find, and masks."""
+def _of_head(numbers: np.ndarray, part: int) -> tuple[int, int, int, int, int, int]:
+    """How many bytes further a head of a text begins: in queries, keys, values, what they find, weights and masks."""
     text, head = part // numbers[HEADS], part % numbers[HEADS]
     by_key, by_value = 4 * numbers[D_K], 4 * numbers[D_V]
     first_query, first_key = text * numbers[QUERIES] * numbers[HEADS], text * numbers[KEYS] * numbers[HEADS]
@@ -93,19 +93,27 @@ def _of_head(numbers: np.ndarray, part: int) -> tuple[int, int, int, int, int]:
         (first_key + head) * by_key,
         (first_key + head) * by_value,
         (first_query + head) * by_value,
+        4 * part * numbers[QUERIES] * _whole(numbers[KEYS]),
         text * numbers[BY_BATCH] + head * numbers[BY_HEAD],
     )
 
 
 @numba.njit(cache=True)
 @no_type_check
+def _rows(numbers: np.ndarray) -> tuple[int, int, int]:
+    """Bytes of a row of queries and keys, of values and what they find, and of weights."""
+    heads = numbers[HEADS]
+    return 4 * heads * numbers[D_K], 4 * heads * numbers[D_V], 4 * _whole(numbers[KEYS])
+
+
+@numba.njit(cache=True)
+@no_type_check
 def _forward(numbers: np.ndarray, part: int, turned: int, allowed: int) -> None:
     """P = softmax(Q Kᵀ / √d_k) and P V of one head."""
-    heads, queries, keys, d_k, d_v = numbers[HEADS], numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
-    to_query, to_key, to_value, to_out, to_mask = _of_head(numbers, part)
-    k_row, v_row, p_row = 4 * heads * d_k, 4 * heads * d_v, 4 * _whole(keys)
-    weights, out = numbers[WEIGHTS] + part * queries * p_row, numbers[HEADS_OUT] + to_out
-    mask = numbers[MASK] + to_mask
+    queries, keys, d_k, d_v = numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
+    to_query, to_key, to_value, to_out, to_weights, to_mask = _of_head(numbers, part)
+    weights, out, mask = numbers[WEIGHTS] + to_weights, numbers[HEADS_OUT] + to_out, numbers[MASK] + to_mask
+    k_row, v_row, p_row = _rows(numbers)
     seen = _seen(numbers, mask)
     wide = _whole(seen)
     _clear(weights + 4 * wide, p_row, 0, queries, p_row // 4 - wide)
@@ -137,10 +145,10 @@ def _to_scores(weights: np.ndarray, gradient: np.ndarray, scale: float) -> None:
 @no_type_check
 def _backward(numbers: np.ndarray, part: int, turned: int, scores: int) -> None:
     """dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - Σ P dP) / √d_k,  dQ = dS K,  dK = dSᵀ Q of one head."""
-    heads, queries, keys, d_k, d_v = numbers[HEADS], numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
-    to_query, to_key, to_value, to_out, to_mask = _of_head(numbers, part)
-    k_row, v_row, p_row = 4 * heads * d_k, 4 * heads * d_v, 4 * _whole(keys)
-    weights, d_out = numbers[WEIGHTS] + part * queries * p_row, numbers[HEADS_OUT] + to_out
+    queries, keys, d_k, d_v = numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
+    to_query, to_key, to_value, to_out, to_weights, to_mask = _of_head(numbers, part)
+    weights, d_out = numbers[WEIGHTS] + to_weights, numbers[HEADS_OUT] + to_out
+    k_row, v_row, p_row = _rows(numbers)
     query, key, value = numbers[QUERY] + to_query, numbers[KEY] + to_key, numbers[VALUE] + to_value
     d_query, d_key, d_value = numbers[D_QUERY] + to_query, numbers[D_KEY] + to_key, numbers[D_VALUE] + to_value
     seen = _seen(numbers, numbers[MASK] + to_mask)
@@ -215,12 +223,9 @@ def short_attention(frame: int) -> int:
     mask, of_mask = code.argument(frame, 3)
     batch, queries, heads, d_k = of_query[0], of_query[1], of_query[2], of_query[3]
     keys, d_v = of_value[1], of_value[3]
-    by_query = keys if of_mask[2] > 1 else 0
-    by_head = of_mask[2] * keys if of_mask[1] > 1 else 0
-    by_batch = of_mask[1] * of_mask[2] * keys if of_mask[0] > 1 else 0
     count = batch * heads
     together = -(-count // MOST_PARTS)
-    sizes = (heads, queries, keys, d_k, d_v, by_batch, by_head, by_query, together, count)
+    sizes = (heads, queries, keys, d_k, d_v, *steps_of_mask(of_mask), together, count)
     helpers = count * queries * keys * d_k // SHARE
     in_parts(frame, _heads(()), -(-count // together), helpers, (query, key, value, mask, *_addresses(frame), *sizes))
     return 0

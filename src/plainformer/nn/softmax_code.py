@@ -1,4 +1,4 @@
-"""The softmax of a row in machine code; `softmax.masked_softmax` says what it is."""
+"""The softmax of a row in machine code, and its mask; `softmax.masked_softmax` says what it is."""
 
 from typing import Any, no_type_check
 
@@ -62,3 +62,12 @@ def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
     share = np.float32(1) / total if total > 0 else np.float32(1)
     for key in range(len(scores)):
         scores[key] *= share
+
+
+@numba.njit(cache=True)
+@no_type_check
+def steps_of_mask(shape: np.ndarray) -> tuple[int, int, int]:
+    """Bytes from the mask of a text, of a head and of a query to the next one's; 0 where they share it."""
+    heads, queries, keys = shape[1], shape[2], shape[3]
+    by_text, by_head = heads * queries * keys, queries * keys
+    return by_text if shape[0] > 1 else 0, by_head if heads > 1 else 0, keys if queries > 1 else 0

@@ -31,7 +31,10 @@ print(megabytes("VmHWM") - before)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="no /proc/self/status to read a process's peak memory from")
+@pytest.mark.skipif(
+    sys.platform != "linux",
+    reason="the peak memory of a process is read from /proc/self/status, which only Linux has",
+)
 def test_the_peak_is_less_than_1_3_times_the_size(tmp_path: Path) -> None:
     """A GPT-2 of 200 MB, a third of it the embedding, as in the smallest real one."""
     settings = {"model_type": "gpt2", "vocab_size": 32_003, "n_embd": 512, "n_layer": 11, "n_head": 8}
