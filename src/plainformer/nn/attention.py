@@ -157,15 +157,15 @@ class MultiHeadAttention(eqx.Module):
         if self.kv_heads < self.heads:
             seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
         keys = seen.keys.swapaxes(-1, -2)
-        if not trace.on and isinstance(mask, Causal) and causal_kernel.suits(query):
+        if trace.on:
+            heads, weights = attention(query, keys, seen.values, allowed(mask))
+            trace.record("weights", weights)
+            return heads
+        if isinstance(mask, Causal) and causal_kernel.suits(query):
             return causal_kernel.causal_attention(query, keys, seen.values)
-        if not trace.on and short_texts.suits(query, keys, seen.values):
+        if short_texts.suits(query, keys, seen.values):
             return short_texts.attention_of_short(query, keys, seen.values, allowed(mask))
-        if not trace.on:
-            return fast_attention(query, keys, seen.values, allowed(mask))
-        heads, weights = attention(query, keys, seen.values, allowed(mask))
-        trace.record("weights", weights)
-        return heads
+        return fast_attention(query, keys, seen.values, allowed(mask))
 
     def _split(self, x: Float[Array, "batch seq width"], heads: int) -> Float[Array, "batch heads seq d"]:
         batch, seq, _ = x.shape

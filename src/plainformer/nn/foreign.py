@@ -87,9 +87,9 @@ def _decoding_tried() -> dict[str, tuple[np.ndarray, float]]:
 
 
 def _training_tried() -> dict[str, tuple[np.ndarray, Any]]:
-    """Attention of seven queries to nine keys, and its gradient: tiles of all heights and widths."""
+    """Attention of eleven queries to eight of nine keys, and its gradient: tiles of all heights and widths."""
     draw = np.random.default_rng(0)
-    sizes = (1, 7, 1, 112), (1, 9, 1, 112), (1, 9, 1, 80), (1, 7, 1, 80)
+    sizes = (1, 11, 1, 112), (1, 9, 1, 112), (1, 9, 1, 80), (1, 11, 1, 80)
     q, k, v, d_heads = (draw.normal(size=size).astype(np.float32) for size in sizes)
     seen = np.arange(9)[None, None, None, :] < 8
     scores = np.where(seen[0, 0], q[0, :, 0] @ k[0, :, 0].T / math.sqrt(112), -np.inf)
