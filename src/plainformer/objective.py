@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.machine import default_device, devices_of
+from plainformer.machine import on_one_processor
 from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, PRNGKeyArray, Scalar, Valid
 
@@ -73,7 +73,8 @@ def fused_cross_entropy(
             out the chunks that have no other.
     """
     vocab = vocab or weight.shape[1]
-    passes_over = has_padding and _may_pass_over(hidden)
+    # An accelerator would ask its host after every chunk whether there is another; many devices would exchange tokens.
+    passes_over = has_padding and on_one_processor(hidden)
     sums: tuple[Scalar, ...] = _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid)
     return LossSums(*sums)
 
@@ -180,15 +181,6 @@ def _chunks(passes_over, hidden, targets, valid) -> _Chunks:
     filled = jnp.pad(hidden, ((0, fill), (0, 0))), jnp.pad(targets, (0, fill)), jnp.pad(valid, (0, fill))
     hidden, targets, valid = (x.reshape(count, size, *x.shape[1:]) for x in filled)
     return _Chunks(hidden, targets, valid, count if visited is None else visited, place, tokens)
-
-
-def _may_pass_over(hidden: Float[Array, "tokens d_model"]) -> bool:
-    """Whether chunks may be left out: on one processor.
-
-    An accelerator would ask its host after every chunk whether there is another, and many devices would have to
-    exchange tokens.
-    """
-    return default_device().platform == "cpu" and devices_of(hidden) == 1
 
 
 def _zeros():

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
-from plainformer import objective as objective_module
+from plainformer import machine as machine_module
 from plainformer.data.block import Blocks
 from plainformer.data.loader import Batch
 from plainformer.data.masking import MaskedBatch
@@ -28,7 +28,7 @@ from plainformer.models import (
     Transformer,
     TransformerConfig,
 )
-from plainformer.nn import flash, short_texts
+from plainformer.nn import flash
 from plainformer.nn.attention import MultiHeadAttention
 from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.stack import scanned
@@ -55,8 +55,7 @@ both_machines = pytest.mark.parametrize("machine", ["cuda", "tpu"])
 def another_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the `machine` of the test would say of itself; its library too, of which JAX asks the version."""
     monkeypatch.setattr(flash, "accelerator", lambda: request.getfixturevalue("machine"))
-    for module in (objective_module, short_texts):
-        monkeypatch.setattr(module, "default_device", lambda: SimpleNamespace(platform="another"))
+    monkeypatch.setattr(machine_module, "default_device", lambda: SimpleNamespace(platform="another"))
     monkeypatch.setattr(step_module, "compiler_options", dict)
     cudnn = SimpleNamespace(cudnn_get_version=lambda: 91000)
     monkeypatch.setattr("jax._src.cudnn.fused_attention_stablehlo.cuda_versions", cudnn)

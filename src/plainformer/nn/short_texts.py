@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.machine import default_device, devices_of
+from plainformer.machine import on_one_processor
 from plainformer.nn import foreign, kernel
 from plainformer.nn.kernel import MOST_KEPT, Key, Output, Query, Value
 from plainformer.shapes import Allowed, Array, Float
@@ -38,7 +38,7 @@ def suits(query: Query, key: Key, value: Value) -> bool:
     )
     is_float32 = query.dtype == key.dtype == value.dtype == jnp.float32
     is_wide = query.shape[3] % VECTOR == 0 and value.shape[3] % VECTOR == 0
-    return is_short and is_float32 and is_wide and default_device().platform == "cpu" and devices_of(query) == 1
+    return is_short and is_float32 and is_wide and on_one_processor(query)
 
 
 @jax.custom_vjp
