@@ -22,15 +22,6 @@ def _larger(builder: Any, one: Any, other: Any) -> Any:
     return builder.select(builder.fcmp_ordered(">", one, other), one, other)
 
 
-def _folded(builder: Any, numbers: Any, both: Callable[[Any, Any, Any], Any]) -> Any:
-    """What is left of a vector when its halves are taken together, then theirs."""
-    half = LANES // 2
-    while half:
-        other = code.spread(builder, numbers, code.constant(I32, *[(lane + half) % LANES for lane in range(LANES)]))
-        numbers, half = both(builder, numbers, other), half // 2
-    return builder.extract_element(numbers, I32(0))
-
-
 def _over(builder: Any, x: Any, count: Any, start: Any, further: Callable[[Any, Any, Any], Any]) -> list[Any]:
     """Four vectors, each `further(so far, numbers, where)` over a fourth of `count` numbers, a multiple of `CHUNK`."""
 
@@ -47,7 +38,7 @@ def _over(builder: Any, x: Any, count: Any, start: Any, further: Callable[[Any, 
 
 def _of_all(builder: Any, columns: list[Any], both: Callable[[Any, Any, Any], Any]) -> Any:
     first, second, third, fourth = columns
-    return _folded(builder, both(builder, both(builder, first, second), both(builder, third, fourth)), both)
+    return code.folded(builder, both(builder, both(builder, first, second), both(builder, third, fourth)), both)
 
 
 def _emit_largest(builder: Any, x: Any, count: Any) -> Any:

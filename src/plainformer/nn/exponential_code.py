@@ -26,16 +26,12 @@ def exponential(builder: Any, x: Any) -> Any:
     """e^x of a vector; of less than `SMALLEST` that of it. NaN stays: whatever power of two it is given, by NaN."""
     x = builder.select(builder.fcmp_ordered("<", x, all_lanes(SMALLEST)), all_lanes(SMALLEST), x)
     floor = code.external(builder, f"llvm.floor.v{LANES}f32", ir.FunctionType(x.type, [x.type]))
-    whole = builder.call(floor, [_multiply_add(builder, x, all_lanes(LOG2_E), all_lanes(0.5))])
-    r = _multiply_add(builder, whole, all_lanes(-LN2_HIGH), x)
-    r = _multiply_add(builder, whole, all_lanes(-LN2_LOW), r)
+    whole = builder.call(floor, [code.multiply_add(builder, x, all_lanes(LOG2_E), all_lanes(0.5))])
+    r = code.multiply_add(builder, whole, all_lanes(-LN2_HIGH), x)
+    r = code.multiply_add(builder, whole, all_lanes(-LN2_LOW), r)
     power = all_lanes(TAYLOR[7])
     for term in TAYLOR[6::-1]:
-        power = _multiply_add(builder, power, r, all_lanes(term))
+        power = code.multiply_add(builder, power, r, all_lanes(term))
     bits = builder.add(builder.fptosi(whole, ir.VectorType(I32, LANES)), code.constant(I32, *[127] * LANES))
     two = builder.bitcast(builder.shl(bits, code.constant(I32, *[23] * LANES)), x.type)
     return builder.fmul(power, two)
-
-
-def _multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
-    return builder.fadd(builder.fmul(a, b, flags=("contract",)), c, flags=("contract",))

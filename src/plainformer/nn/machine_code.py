@@ -44,6 +44,21 @@ def spread(builder: Any, numbers: Any, places: Any) -> Any:
     return builder.shuffle_vector(numbers, ir.Constant(numbers.type, ir.Undefined), places)
 
 
+def folded(builder: Any, numbers: Any, both: Callable[[Any, Any, Any], Any]) -> Any:
+    """What is left of a vector when its halves are taken together, then theirs."""
+    half = LANES // 2
+    while half:
+        other = spread(builder, numbers, constant(I32, *[(lane + half) % LANES for lane in range(LANES)]))
+        numbers, half = both(builder, numbers, other), half // 2
+    return builder.extract_element(numbers, I32(0))
+
+
+def multiply_add(builder: Any, a: Any, b: Any, c: Any) -> Any:
+    """a b + c, rounded once where the processor has an instruction for it, else twice; of numbers or of vectors."""
+    kind = f"v{a.type.count}f32" if isinstance(a.type, ir.VectorType) else "f32"
+    return builder.call(external(builder, f"llvm.fmuladd.{kind}", ir.FunctionType(a.type, [a.type] * 3)), [a, b, c])
+
+
 def one_of(kinds: Iterable[tuple[int, ...]], emit: Callable[..., Callable[..., None]]) -> Any:
     """The function (number, …, operands) that does what `emit(*kind)` writes, for the one of `kinds` that is given."""
 

@@ -13,7 +13,7 @@ from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import LANES, numba
 from plainformer.nn.machine_threads import in_parts
 from plainformer.nn.multiply_code import multiply, numbers_at
-from plainformer.nn.softmax_code import ANY_ORDER, softmax, steps_of_mask
+from plainformer.nn.softmax_code import softmax, steps_of_mask, sum_of_products
 
 SHARE = 1 << 20  # products of queries with keys for which it pays to wake another thread
 MOST_PARTS = 32  # of a call: enough for a thread that comes late to find some left
@@ -130,15 +130,14 @@ def _forward(numbers: np.ndarray, part: int, turned: int, allowed: int) -> None:
     multiply((weights, p_row, 4, numbers[VALUE] + to_value, v_row, out, v_row, queries, d_v, seen))
 
 
-@numba.njit(fastmath=ANY_ORDER, cache=True)
+@numba.njit(cache=True)
 @no_type_check
-def _to_scores(weights: np.ndarray, gradient: np.ndarray, scale: float) -> None:
+def _to_scores(weights: int, gradient: int, count: int, scale: float) -> None:
     """A row of dP becomes one of dS = P ∘ (dP - Σ P dP), times `scale`."""
-    mean = np.float32(0)
-    for key in range(len(weights)):
-        mean += weights[key] * gradient[key]
-    for key in range(len(weights)):
-        gradient[key] = weights[key] * (gradient[key] - mean) * scale
+    mean = sum_of_products((weights, gradient, count))
+    p, d_p = numbers_at(weights, count), numbers_at(gradient, count)
+    for key in range(count):
+        d_p[key] = p[key] * (d_p[key] - mean) * scale
 
 
 @numba.njit(cache=True)
@@ -162,7 +161,7 @@ def _backward(numbers: np.ndarray, part: int, turned: int, scores: int) -> None:
     multiply((d_out, v_row, 4, turned, 4 * wide, scores, 4 * wide, queries, wide, d_v))
     scale = np.float32(1 / math.sqrt(d_k))
     for row in range(queries):
-        _to_scores(numbers_at(weights + row * p_row, wide), numbers_at(scores + 4 * row * wide, wide), scale)
+        _to_scores(weights + row * p_row, scores + 4 * row * wide, wide, scale)
     multiply((scores, 4 * wide, 4, key, k_row, d_query, k_row, queries, d_k, seen))
     multiply((scores, 4, 4 * wide, query, k_row, d_key, k_row, seen, d_k, queries))
     multiply((weights, 4, p_row, d_out, v_row, d_value, v_row, seen, d_v, queries))

@@ -1,22 +1,51 @@
 """The softmax of a row in machine code, and its mask; `softmax.masked_softmax` says what it is."""
 
+from collections.abc import Callable
 from typing import Any, no_type_check
 
 import numpy as np
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.exponential_code import LN2_HIGH, LN2_LOW, LOG2_E, SMALLEST, TAYLOR
-from plainformer.nn.machine_code import F32, I32, numba
+from plainformer.nn.exponential_code import LN2_HIGH, LN2_LOW, LOG2_E, SMALLEST, TAYLOR, all_lanes
+from plainformer.nn.machine_code import F32, I32, I64, LANES, numba
 
 LOWEST = -0x7F7FFFFF  # in the order of whole numbers: next to the least float32
-ANY_ORDER = {"reassoc", "contract", "nsz", "arcp"}  # what sums may be changed by, so that they are taken side by side
 
 
 def _emit_power(builder: Any, exponent: Any) -> Any:
     return builder.bitcast(builder.shl(builder.add(builder.fptosi(exponent, I32), I32(127)), I32(23)), F32)
 
 
+def _over(builder: Any, addresses: tuple[Any, ...], count: Any, further: Callable[..., Any]) -> Any:
+    """A sum over `count` numbers at each of the addresses, a multiple of `LANES`: lane by lane, then half by half.
+
+    Its order is written out, for where LLVM chooses one, code that was just made and the same code from a file may
+    take two, and a run that goes on in another process would not be the run that was never stopped.
+    """
+
+    def numbers(place: Any, _: int) -> list[Any]:
+        at = builder.mul(place, I64(4))
+        return [code.vector(builder, builder.add(address, at), F32, LANES)[1] for address in addresses]
+
+    def add(total: Any, _: Any, found: list[Any]) -> Any:
+        return further(builder, *found, total)
+
+    [[total]] = code.sums_of_products(builder, count, LANES, [[all_lanes(0.0)]], lambda *_: None, numbers, add)
+    return code.folded(builder, total, lambda builder, one, other: builder.fadd(one, other))
+
+
+def _emit_sum(builder: Any, first: Any, count: Any) -> Any:
+    return _over(builder, (first,), count, lambda builder, one, total: builder.fadd(total, one))
+
+
+def _emit_sum_of_products(builder: Any, first: Any, second: Any, count: Any) -> Any:
+    return _over(builder, (first, second), count, code.multiply_add)
+
+
 _power_of_two = code.instruction(numba.float32, _emit_power)  # of a whole number, which a float32 holds
+_multiply_add = code.instruction(numba.float32, code.multiply_add)
+_sum = code.instruction(numba.float32, _emit_sum)  # (address, count)
+sum_of_products = code.instruction(numba.float32, _emit_sum_of_products)  # (address, address, count)
 
 
 @numba.njit(cache=True)
@@ -38,27 +67,28 @@ def _peak(scores: np.ndarray, allowed: np.ndarray) -> float:
     return code.as_float32((np.int64(_in_order(peak)),))
 
 
-@numba.njit(fastmath=ANY_ORDER, cache=True)
+@numba.njit(cache=True)
 @no_type_check
 def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
     """`softmax.masked_softmax` of the scores times `scale`, in their place; exponentials as in `exponential_code`."""
-    peak, total = _peak(scores, allowed), np.float32(0)
+    peak = _peak(scores, allowed)
     for key in range(len(scores)):
         x = max((scores[key] - peak) * scale, SMALLEST)
-        whole = np.floor(x * LOG2_E + np.float32(0.5))
-        r = (x - whole * LN2_HIGH) - whole * LN2_LOW
-        power = TAYLOR[7]
-        power = power * r + TAYLOR[6]
-        power = power * r + TAYLOR[5]
-        power = power * r + TAYLOR[4]
-        power = power * r + TAYLOR[3]
-        power = power * r + TAYLOR[2]
-        power = power * r + TAYLOR[1]
-        power = power * r + TAYLOR[0]
+        whole = np.floor(_multiply_add((x, LOG2_E, np.float32(0.5))))
+        r = _multiply_add((whole, -LN2_LOW, _multiply_add((whole, -LN2_HIGH, x))))
+        power = _multiply_add((TAYLOR[7], r, TAYLOR[6]))
+        power = _multiply_add((power, r, TAYLOR[5]))
+        power = _multiply_add((power, r, TAYLOR[4]))
+        power = _multiply_add((power, r, TAYLOR[3]))
+        power = _multiply_add((power, r, TAYLOR[2]))
+        power = _multiply_add((power, r, TAYLOR[1]))
+        power = _multiply_add((power, r, TAYLOR[0]))
         power *= _power_of_two((whole,))
-        power = power if allowed[key] else np.float32(0)
-        scores[key] = power
-        total += power
+        scores[key] = power if allowed[key] else np.float32(0)
+    together = len(scores) // LANES * LANES
+    total = _sum((np.int64(scores.ctypes.data), together)) if together > 0 else np.float32(0)
+    for key in range(together, len(scores)):
+        total += scores[key]
     share = np.float32(1) / total if total > 0 else np.float32(1)
     for key in range(len(scores)):
         scores[key] *= share

@@ -36,7 +36,7 @@ def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True) -> Ca
             return builder.fpext(code.vector(builder, address, F16, lanes)[1], ir.VectorType(F32, lanes))
 
         def add(total: Any, left: Any, right: Any) -> Any:
-            return builder.fadd(total, builder.fmul(left, right, flags=("contract",)), flags=("contract",))
+            return code.multiply_add(builder, left, right, total)
 
         zeros = [[code.constant(F32, *[0.0] * lanes)] * vectors] * rows
         for row, totals in enumerate(code.sums_of_products(builder, count, 1, zeros, number, some_columns, add)):

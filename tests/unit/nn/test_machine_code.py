@@ -289,6 +289,37 @@ def test_code_of_an_earlier_process_serves_the_next(tmp_path: Path) -> None:
     assert kept[0] == kept[1]
 
 
+def test_code_just_made_and_code_that_is_found_compute_the_same_bits(tmp_path: Path) -> None:
+    """Sums whose order LLVM chose came out otherwise in the process that had made the code than in all later ones, and
+    a run resumed there was another run."""
+    program = (
+        "import hashlib, jax, numpy as np; from plainformer.nn import foreign, short_texts\n"
+        "from plainformer.nn.best_words import best_words\n"
+        "from plainformer.nn.cache import KeysValues; from plainformer.nn.few_queries import attention_of_few\n"
+        "assert foreign.serve_training() and foreign.are_available()\n"
+        "draw, all_bits = np.random.default_rng(0), hashlib.sha256()\n"
+        "for keys in (13, 16, 22, 31, 40, 48, 49, 64):\n"
+        "    q, k, v = (draw.normal(size=(9, 4, keys, 32)).astype(np.float32) for _ in range(3))\n"
+        "    mask = (np.arange(keys) < draw.integers(1, keys + 1, 9)[:, None])[:, None, None, :]\n"
+        "    found, back = jax.vjp(lambda *given: short_texts.attention_of_short(*given, mask), q, k, v)\n"
+        "    few = attention_of_few(q, KeysValues(k.swapaxes(2, 3), v), mask)\n"
+        "    for one in (found, few, *back(q)): all_bits.update(np.asarray(one).tobytes())\n"
+        "for one in best_words(draw.normal(size=(33, 4096)).astype(np.float32), np.ones((1, 4096), bool), 5):\n"
+        "    all_bits.update(np.asarray(one).tobytes())\n"
+        "print(all_bits.hexdigest())"
+    )
+    bits = [
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env=os.environ | {"PLAINFORMER_CACHE": str(tmp_path)},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for _ in range(2)
+    ]
+    assert bits[0] == bits[1]
+
+
 @pytest.mark.parametrize(("name", "features"), [("haswell", "+avx2,+fma,+f16c"), ("ivybridge", "+avx,+f16c")])
 def test_without_an_instruction_for_bytes_sums_are_the_same(tmp_path: Path, name: str, features: str) -> None:
     """Numba is told to make code for plain processors of 2013 and 2012: AVX2 has half of it, AVX nothing.
