@@ -8,7 +8,7 @@ import jax.numpy as jnp
 
 from plainformer.machine import on_one_processor
 from plainformer.nn.precision import at_least_float32, multiply, upcast
-from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, PRNGKeyArray, Scalar, Valid
+from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Packed, PRNGKeyArray, Scalar, Valid
 
 CHUNK = 512  # tokens whose logits exist at once, at most, in `fused_cross_entropy`
 FINE = 256  # the same where chunks of padding alone are passed over: the smaller, the less of it is left
@@ -216,8 +216,9 @@ class TranslationObjective(NamedTuple):
     def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums:
         """`model` is a `models.Transformer`, `batch` a `data.loader.Batch`; without a key, dropout is off."""
         encoder_key, decoder_key = (None, None) if key is None else jax.random.split(key)
-        memory = model.encode(batch.source, batch.source_valid, key=encoder_key)
-        hidden = model.decode(batch.target_in, memory, batch.source_valid, key=decoder_key)
+        packed = None if batch.source_text is None else Packed(batch.source_text, batch.target_text)
+        memory = model.encode(batch.source, batch.source_valid, packed=packed, key=encoder_key)
+        hidden = model.decode(batch.target_in, memory, batch.source_valid, packed=packed, key=decoder_key)
         answer = batch.target_out, batch.target_valid, self.smoothing, model.config.target_vocab
         return _over_tokens(hidden, model, *answer, model.output_bias, has_padding=True)
 

@@ -30,11 +30,29 @@ class Causal(NamedTuple):
     allowed: Allowed
 
 
-Mask = Allowed | Causal
-MemoryMask = Bool[Array, "#batch #heads #query #source"]
+class Packed(NamedTuple):
+    """Several texts in a row, one behind the other: which of its row's each token is of, from 1 on; 0 on padding."""
+
+    source: Int[Array, "batch source"]
+    target: Int[Array, "batch target"]
+
+
+class Within(NamedTuple):
+    """Queries see the keys of their own text. Numbers of texts ascend along a row; 0 is none, and stands behind them.
+
+    also: what else must allow it.
+    """
+
+    query: Int[Array, "batch query"]
+    key: Int[Array, "batch key"]
+    also: Causal | None = None
+
+
+Mask = Allowed | Causal | Within
+MemoryMask = Bool[Array, "#batch #heads #query #source"] | Within
 Scalar = Float[Array, ""]
 
 __all__ = [
     "Allowed", "Array", "Bool", "Causal", "Float", "Hidden", "Ids", "Int", "Key", "Logits", "Mask", "MemoryMask",
-    "PRNGKeyArray", "Scalar", "UInt32", "Valid",
+    "PRNGKeyArray", "Packed", "Scalar", "UInt32", "Valid", "Within",
 ]  # fmt: skip

@@ -136,6 +136,7 @@ def test_fewer_steps_than_are_done_are_refused(cli, trained, steps):
         ("train.seed=8", "train.seed: 7 -> 8"),
         ("model.d_ff=25", "model.d_ff: 24 -> 25"),
         ("data.batch_tokens=701", "data.batch_tokens: 700 -> 701"),
+        ("data.row_tokens=100", "data.row_tokens: 0 -> 100"),
         ("tokenizer.vocab_size=331", "tokenizer.vocab_size: 330 -> 331"),
     ],
 )

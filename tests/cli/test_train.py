@@ -86,6 +86,17 @@ def test_options_change_the_recipe_and_a_test_set_is_scored(cli, trained, tmp_pa
     assert "dropped as" not in outcome.out
 
 
+def test_a_translator_trains_on_packed_rows(cli, trained, tmp_path):
+    """A batch of 700 tokens has 7 rows of 100. One shape, so one program."""
+    settings = ("data.row_tokens=100", "train.steps=5")
+    options = [word for value in settings for word in ("--set", value)]
+    outcome = cli("train", trained.recipe, "--run", tmp_path / "run", *options)
+    assert outcome.code == 0, outcome
+    assert "batches: 7 rows of 100 tokens, " in outcome.out
+    assert "batches (pairs x source/target tokens): " in trained.outcome.out
+    assert [line for line in outcome.err.splitlines() if line.startswith("compiling ")] == ["compiling 1 of 1"]
+
+
 def test_a_shipped_recipe_is_found_by_its_name():
     assert load_recipe(find_recipe("demo")).name == "demo"
     with pytest.raises(InputError, match=r"no recipe 'demmo'; name a \.toml file, or one of .*demo, .*paper-base"):

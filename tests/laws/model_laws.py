@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from plainformer.folder import KINDS, AnyConfig, model_type_of, named_weights, skeleton_of
 from plainformer.models import DecoderState, LanguageModelConfig, Transformer, TransformerConfig
 from plainformer.nn.position import Position
+from plainformer.shapes import Packed
 
 BATCH, SOURCE, LONGER, TARGET, ROOM = 3, 7, 11, 5, 9
 LENGTHS = (7, 4, 2)  # of the three sources
@@ -216,6 +217,32 @@ def check_the_batch_does_not_change_a_sentence(subject: Subject) -> None:
     for row in range(BATCH):
         alone = subject.logits(sample.alone(row))[0]
         np.testing.assert_allclose(alone, before[row], **CLOSE, err_msg="a sentence is another one when alone")
+
+
+def check_packed_texts_are_as_they_would_be_alone(subject: TranslatorSubject) -> None:
+    """The first two pairs in one row, the third in another: their logits, and the gradient of their mixture."""
+    sample, (first, second, third) = subject.sample, LENGTHS
+    texts = jnp.array([[1] * first + [2] * second, [1] * third + [0] * (first + second - third)], jnp.int32)
+    packed = Packed(texts, jnp.array([[1] * TARGET + [2] * TARGET, [1] * TARGET + [0] * TARGET], jnp.int32))
+    source, target = jnp.full(texts.shape, PAD, jnp.int32), jnp.full(packed.target.shape, PAD, jnp.int32)
+    for row, start, pair in ((0, 0, 0), (0, 1, 1), (1, 0, 2)):
+        source = source.at[row, start * first : start * first + LENGTHS[pair]].set(sample.source[pair, : LENGTHS[pair]])
+        target = target.at[row, start * TARGET : (start + 1) * TARGET].set(sample.target[pair])
+
+    def mixed(model: Transformer) -> tuple[jax.Array, jax.Array]:
+        memory = model.encode(source, texts > 0, packed=packed)
+        logits = model.project(model.decode(target, memory, texts > 0, packed=packed))
+        of_pairs = logits.reshape(2 * 2, TARGET, -1)[:BATCH]
+        return (of_pairs[:, :, : subject.vocab] * subject.mixture).sum(), of_pairs[:, :, : subject.vocab]
+
+    gradients, logits = eqx.filter_jit(eqx.filter_grad(mixed, has_aux=True))(subject.model)
+    np.testing.assert_allclose(logits, subject.logits(sample), **CLOSE, err_msg="company in a row changed a text")
+    by_name = subject.gradients(sample)
+    for name, found in named_weights(gradients).items():
+        # A gradient is a sum over all places; that of a key's bias is one of roundings alone.
+        size = max(float(np.abs(by_name[name]).max()), 1.0)
+        off = np.abs(np.asarray(found) - by_name[name]).max()
+        assert off < 1e-5 * size, f"packed, {name} has another gradient, by {off:.1e} of {size:.1e}"
 
 
 def check_a_source_of_nothing_is_harmless(subject: TranslatorSubject) -> None:

@@ -144,6 +144,13 @@ def test_an_inverted_causal_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 # ---------------------------------------------------------------------------------------------------------------------
 
 
+def test_positions_counted_along_a_packed_row_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second text would begin where the first has ended."""
+    monkeypatch.setattr(transformer, "positions_within", lambda text: jnp.arange(text.shape[1])[None, :])
+    with pytest.raises(AssertionError, match="company in a row changed a text"):
+        model_laws.check_packed_texts_are_as_they_would_be_alone(TranslatorSubject(SHALLOW))
+
+
 def test_one_projection_shared_by_query_key_and_value_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     def shared(self: attention.MultiHeadAttention, memory: jax.Array) -> KeysValues:
         projected = self._split(self.query(memory), self.heads)

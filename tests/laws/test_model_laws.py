@@ -56,6 +56,10 @@ def test_the_batch_does_not_change_a_sentence(subject: TranslatorSubject) -> Non
     model_laws.check_the_batch_does_not_change_a_sentence(subject)
 
 
+def test_packed_texts_are_as_they_would_be_alone(subject: TranslatorSubject) -> None:
+    model_laws.check_packed_texts_are_as_they_would_be_alone(subject)
+
+
 def test_a_source_of_nothing_is_harmless(subject: TranslatorSubject) -> None:
     model_laws.check_a_source_of_nothing_is_harmless(subject)
 

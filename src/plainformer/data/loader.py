@@ -17,6 +17,10 @@ class Batch(NamedTuple):
 
     source: the sentence and eos. target_in: bos and the sentence, what the decoder reads. target_out: the sentence and
     eos, what it is to say.
+
+    Where rows are packed, several pairs stand in one, one behind the other, each framed like this. source_text and
+    target_text then say which text of its row each token is of, counted from 1 in the order in which they stand, and 0
+    on padding. They are None where a row is one text.
     """
 
     source: NDArray[np.int32]  # (batch, source)
@@ -24,6 +28,8 @@ class Batch(NamedTuple):
     target_in: NDArray[np.int32]  # (batch, target)
     target_out: NDArray[np.int32]  # (batch, target)
     target_valid: NDArray[np.bool_]  # (batch, target)
+    source_text: NDArray[np.int32] | None = None  # (batch, source)
+    target_text: NDArray[np.int32] | None = None  # (batch, target)
 
 
 class Ragged:
@@ -49,6 +55,37 @@ class SpecialIds(NamedTuple):
     target_pad: int
     target_bos: int
     target_eos: int
+
+
+class Filling:
+    """The arrays of a batch while pairs are put into its rows. What none of them takes is padding."""
+
+    def __init__(self, special: SpecialIds, *, rows: int, source: int, target: int) -> None:
+        self._special = special
+        self._source = np.full((rows, source), special.source_pad, np.int32)
+        self._target_in = np.full((rows, target), special.target_pad, np.int32)
+        self._target_out = self._target_in.copy()
+        self._source_text, self._target_text = np.zeros_like(self._source), np.zeros_like(self._target_in)
+        self._taken = [(0, 0, 0)] * rows  # of each row: tokens of both sides, texts
+
+    def add(self, row: int, source: NDArray[np.int32], target: NDArray[np.int32]) -> None:
+        """Frame a pair in `row`, behind those that are there."""
+        special, (start, begin, texts) = self._special, self._taken[row]
+        stop, end = start + len(source), begin + len(target)  # where eos stands
+        self._source[row, start:stop], self._source[row, stop] = source, special.source_eos
+        self._target_in[row, begin], self._target_in[row, begin + 1 : end + 1] = special.target_bos, target
+        self._target_out[row, begin:end], self._target_out[row, end] = target, special.target_eos
+        self._source_text[row, start : stop + 1] = self._target_text[row, begin : end + 1] = texts + 1
+        self._taken[row] = stop + 1, end + 1, texts + 1
+
+    def batch(self) -> Batch:
+        """The batch, of one text in a row."""
+        valid = self._source_text > 0, self._target_text > 0
+        return Batch(self._source, valid[0], self._target_in, self._target_out, valid[1])
+
+    def packed(self) -> Batch:
+        """The batch, with the number of each token's text."""
+        return self.batch()._replace(source_text=self._source_text, target_text=self._target_text)
 
 
 class PairLoader:
@@ -85,7 +122,7 @@ class PairLoader:
         source_lengths, target_lengths = self._source.lengths + 1, self._target.lengths + 1
         self.buckets = choose_buckets(source_lengths, target_lengths, batch_tokens=batch_tokens, most=buckets)
         self._epochs = Epochs(self.buckets, source_lengths, target_lengths, seed=seed, multiple=multiple)
-        self.batches_per_epoch = self._epochs.batches_per_epoch
+        self.shapes, self.batches_per_epoch = len(self.buckets), self._epochs.batches_per_epoch
 
     def __len__(self) -> int:
         return len(self._source)
@@ -106,22 +143,17 @@ class PairLoader:
         """The share of target positions in an epoch's batches that hold a real token."""
         return float((self._target.lengths + 1).sum() / self._epochs.places())
 
-    def _fill(self, bucket: Bucket, members: NDArray[np.int64]) -> Batch:
-        special, rows = self._special, self._epochs.rows(bucket)
-        source = np.full((rows, bucket.source), special.source_pad, np.int32)
-        target_in = np.full((rows, bucket.target), special.target_pad, np.int32)
-        target_out = target_in.copy()
-        source_lengths, target_lengths = np.zeros(rows, np.int64), np.zeros(rows, np.int64)
-        for row, pair in enumerate(members):
-            ids, said = self._source[pair], self._target[pair]
-            source[row, : len(ids)], source[row, len(ids)] = ids, special.source_eos
-            target_in[row, 0], target_in[row, 1 : len(said) + 1] = special.target_bos, said
-            target_out[row, : len(said)], target_out[row, len(said)] = said, special.target_eos
-            source_lengths[row], target_lengths[row] = len(ids) + 1, len(said) + 1
-        return Batch(
-            source,
-            np.arange(bucket.source) < source_lengths[:, None],
-            target_in,
-            target_out,
-            np.arange(bucket.target) < target_lengths[:, None],
+    def described(self) -> str:
+        """The batches, for a log."""
+        shapes = ", ".join(f"{bucket.rows}x{bucket.source}/{bucket.target}" for bucket in self.buckets)
+        return (
+            f"batches (pairs x source/target tokens): {shapes}; {self.batches_per_epoch:,} an epoch, "
+            f"{self.real_share():.0%} of target positions are real tokens"
         )
+
+    def _fill(self, bucket: Bucket, members: NDArray[np.int64]) -> Batch:
+        rows = self._epochs.rows(bucket)
+        filling = Filling(self._special, rows=rows, source=bucket.source, target=bucket.target)
+        for row, pair in enumerate(members):
+            filling.add(row, self._source[pair], self._target[pair])
+        return filling.batch()

@@ -23,12 +23,26 @@ from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, logits_of
 from plainformer.nn.laid_out import ForDecoding, Precision, lay_out
 from plainformer.nn.linear import Linear
-from plainformer.nn.mask import causal_mask, padding_mask
+from plainformer.nn.mask import causal_mask, padding_mask, positions_within
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Learned, Position, Sinusoidal
 from plainformer.nn.stack import run_layers
 from plainformer.nn.trace import NO_TRACE, Trace
-from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, Mask, MemoryMask, PRNGKeyArray, Valid
+from plainformer.shapes import (
+    Array,
+    Bool,
+    Float,
+    Hidden,
+    Ids,
+    Int,
+    Logits,
+    Mask,
+    MemoryMask,
+    Packed,
+    PRNGKeyArray,
+    Valid,
+    Within,
+)
 
 
 def make_position(config: TransformerConfig, key: PRNGKeyArray) -> Position:
@@ -150,12 +164,23 @@ class Transformer(eqx.Module):
         self.config = config
 
     def encode(
-        self, source: Ids, source_valid: Valid, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
+        self,
+        source: Ids,
+        source_valid: Valid,
+        *,
+        packed: Packed | None = None,
+        key: PRNGKeyArray | None = None,
+        trace: Trace = NO_TRACE,
     ) -> Hidden:
-        """Source ids (batch, source) to memory (batch, source, d_model). With a `key`, dropout is on."""
+        """Source ids (batch, source) to memory (batch, source, d_model). With a `key`, dropout is on.
+
+        Where rows are `packed`, every text in them is as it would be alone.
+        """
         embedding_key, stack_key = split_keys(key, 2)
-        x = self._placed(self.source_embedding(source), _counted(source), embedding_key)
-        return self.encoder(x, padding_mask(source_valid), key=stack_key, trace=trace.scope("encoder"))
+        at = _counted(source) if packed is None else positions_within(packed.source)
+        x = self._placed(self.source_embedding(source), at, embedding_key)
+        mask = padding_mask(source_valid) if packed is None else Within(packed.source, packed.source)
+        return self.encoder(x, mask, key=stack_key, trace=trace.scope("encoder"))
 
     def decode(
         self,
@@ -163,6 +188,7 @@ class Transformer(eqx.Module):
         memory: Float[Array, "batch source d_model"],
         source_valid: Bool[Array, "batch source"],
         *,
+        packed: Packed | None = None,
         key: PRNGKeyArray | None = None,
         trace: Trace = NO_TRACE,
     ) -> Hidden:
@@ -172,9 +198,11 @@ class Transformer(eqx.Module):
         the causal mask already hides it from every real position.
         """
         embedding_key, stack_key = split_keys(key, 2)
-        at = _counted(target)
+        at = _counted(target) if packed is None else positions_within(packed.target)
         x = self._placed(self._embed_target(target, at), at, embedding_key)
         mask, memory_mask = causal_mask(target.shape[1]), padding_mask(source_valid)
+        if packed is not None:
+            mask, memory_mask = Within(packed.target, packed.target, mask), Within(packed.target, packed.source)
         return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace.scope("decoder"))
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:

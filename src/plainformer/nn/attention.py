@@ -163,8 +163,8 @@ class MultiHeadAttention(eqx.Module):
             return heads
         if isinstance(mask, Causal) and causal_kernel.suits(query):
             return causal_kernel.causal_attention(query, keys, seen.values)
-        if short_texts.suits(query, keys, seen.values):
-            return short_texts.attention_of_short(query, keys, seen.values, allowed(mask))
+        if short_texts.suits(query, keys, seen.values, mask):
+            return short_texts.attention_of_short(query, keys, seen.values, mask)
         return fast_attention(query, keys, seen.values, allowed(mask))
 
     def _split(self, x: Float[Array, "batch seq width"], heads: int) -> Float[Array, "batch heads seq d"]:

@@ -30,7 +30,7 @@ from plainformer.shapes import Array
 
 # Functions, and the modules that they are in.
 TARGETS = {"product": "int8_code", "attention": "attention_code", "best_words": "best_words_code"}
-TRAINING = {"short_attention": "short_code"}
+TRAINING = {"short_attention": "short_code", "packed_attention": "short_code"}
 
 
 def result(shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> jax.ShapeDtypeStruct:
@@ -96,14 +96,16 @@ def _training_tried() -> dict[str, tuple[np.ndarray, Any]]:
     p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
     d_p = d_heads[0, :, 0] @ v[0, :, 0].T
     d_scores = p * (d_p - (p * d_p).sum(axis=1, keepdims=True)) / math.sqrt(112)
-    wide = np.pad(p, ((0, 0), (0, 7)))[None, None].astype(np.float32)
-    right = {"values": p @ v[0, :, 0], "weights": wide[0, 0]}
-    right |= {"dQ": d_scores @ k[0, :, 0], "dK": d_scores.T @ q[0, :, 0], "dV": p.T @ d_heads[0, :, 0]}
-    forward = call("short_attention", [result(d_heads.shape), result(wide.shape)], *map(jnp.asarray, (q, k, v, seen)))
-    given = map(jnp.asarray, (q, k, v, seen, wide, d_heads))
+    right = {"values": p @ v[0, :, 0], "dQ": d_scores @ k[0, :, 0], "dK": d_scores.T @ q[0, :, 0]}
+    right |= {"dV": p.T @ d_heads[0, :, 0], "values in packed rows": p @ v[0, :, 0]}
+    forward = call("short_attention", [result(d_heads.shape)], *map(jnp.asarray, (q, k, v, seen)))
+    given = map(jnp.asarray, (q, k, v, seen, d_heads))
     backward = call("short_attention", [result(one.shape) for one in (q, k, v)], *given)
+    texts = np.ones((1, 11), np.int32), seen[0, 0].astype(np.int32), np.int32(0)
+    packed = call("packed_attention", [result(d_heads.shape)], *map(jnp.asarray, (q, k, v, *texts)))
     found = (
-        np.asarray(one).reshape(wanted.shape) for one, wanted in zip(forward + backward, right.values(), strict=True)
+        np.asarray(one).reshape(wanted.shape)
+        for one, wanted in zip(forward + backward + packed, right.values(), strict=True)
     )
     return {f"{name} of attention": (one, right[name]) for name, one in zip(right, found, strict=True)}
 

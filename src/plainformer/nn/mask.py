@@ -1,15 +1,16 @@
 """Who may attend to whom: boolean, True = may attend, broadcastable to (batch, heads, query, key).
 
-padding (keys)      causal
-1 1 1 0             1 0 0 0
-1 1 1 0             1 1 0 0
-1 1 1 0             1 1 1 0
-1 1 1 0             1 1 1 1
+padding (keys)      causal              within texts (packed rows)
+1 1 1 0             1 0 0 0             1 1 0 0
+1 1 1 0             1 1 0 0             1 1 0 0
+1 1 1 0             1 1 1 0             0 0 1 0
+1 1 1 0             1 1 1 1             0 0 0 0
 """
 
+import jax
 import jax.numpy as jnp
 
-from plainformer.shapes import Allowed, Array, Bool, Causal, Int, Mask, Valid
+from plainformer.shapes import Allowed, Array, Bool, Causal, Int, Mask, Valid, Within
 
 
 def padding_mask(valid: Valid) -> Allowed:
@@ -23,8 +24,18 @@ def causal_mask(seq: int) -> Causal:
     return Causal((at[None, :] <= at[:, None])[None, None, :, :])
 
 
+def positions_within(text: Int[Array, "batch seq"]) -> Int[Array, "batch seq"]:
+    """The positions of tokens in the texts of packed rows, each counted from 0; `text` says which one they are of."""
+    at = jnp.arange(text.shape[1])[None, :]
+    begins = jnp.pad(text[:, 1:] != text[:, :-1], ((0, 0), (1, 0)))
+    return jnp.where(text > 0, at - jax.lax.cummax(jnp.where(begins, at, 0), axis=1), 0)
+
+
 def allowed(mask: Mask | None) -> Allowed | None:
     """The mask as an array."""
+    if isinstance(mask, Within):
+        same = (mask.query[:, :, None] == mask.key[:, None, :]) & (mask.key > 0)[:, None, :]
+        return same[:, None] if mask.also is None else same[:, None] & mask.also.allowed
     return mask.allowed if isinstance(mask, Causal) else mask
 
 

@@ -2,6 +2,7 @@
 
 A head of a text at a time: its scores, weights and their gradients stay in a core's own memory, and queries, keys and
 values are read where projections leave them, (batch, token, head, width), so that nothing is turned round before it.
+The gradient computes the weights again, which is less work than to bring them back from memory.
 """
 
 import math
@@ -18,9 +19,13 @@ from plainformer.nn.softmax_code import softmax, steps_of_mask, sum_of_products
 SHARE = 1 << 20  # products of queries with keys for which it pays to wake another thread
 MOST_PARTS = 32  # of a call: enough for a thread that comes late to find some left
 # What the threads of a call share, in words: addresses, sizes, bytes from one mask to the next, and parts.
-QUERY, KEY, VALUE, MASK, WEIGHTS, HEADS_OUT, D_QUERY, D_KEY, D_VALUE = range(9)
-HEADS, QUERIES, KEYS, D_K, D_V, BY_BATCH, BY_HEAD, BY_QUERY, TOGETHER, COUNT = range(9, 19)
-NUMBERS = 19
+QUERY, KEY, VALUE, HEADS_OUT, D_QUERY, D_KEY, D_VALUE, TEXTS = range(8)
+HEADS, D_K, D_V, BY_HEAD, BY_QUERY, CAUSAL, MOST_QUERIES, MOST_KEYS, TOGETHER, COUNT = range(8, 18)
+NUMBERS = 18
+# What is known of a text, in words: tokens before it on either side, its own, and where its mask is, or 0.
+FIRST_QUERY, QUERIES, FIRST_KEY, KEYS, MASK = range(5)
+OF_TEXT = 5
+NO_TEXT = 0x7FFFFFFF  # behind all numbers of texts
 
 
 @numba.njit(cache=True)
@@ -51,12 +56,14 @@ def _turn_round(x: int, x_row: int, rows: int, columns: int, out: int) -> None:
 
 @numba.njit(cache=True)
 @no_type_check
-def _seen(numbers: np.ndarray, mask: int) -> int:
+def _seen(text: np.ndarray, mask: int, by_query: int) -> int:
     """Up to which key any query sees some."""
-    keys, rows = numbers[KEYS], numbers[QUERIES] if numbers[BY_QUERY] > 0 else 1
+    keys, rows = text[KEYS], text[QUERIES] if by_query > 0 else 1
+    if mask == 0:
+        return keys
     last = 0
     for row in range(rows):
-        allowed, stop = _bytes(mask + row * numbers[BY_QUERY], keys), keys
+        allowed, stop = _bytes(mask + row * by_query, keys), keys
         while stop > last and allowed[stop - 1] == 0:
             stop -= 1
         last = max(last, stop)
@@ -65,69 +72,50 @@ def _seen(numbers: np.ndarray, mask: int) -> int:
 
 @numba.njit(cache=True)
 @no_type_check
-def _widen(allowed: int, keys: int, to: int) -> None:
-    """A row of a mask as whole vectors of it."""
-    given, kept = _bytes(allowed, keys), _bytes(to, _whole(keys))
-    kept[keys:] = 0
-    for key in range(keys):
-        kept[key] = given[key]
+def _show(numbers: np.ndarray, mask: int, row: int, seen: int, to: int) -> None:
+    """What a query sees, as whole vectors of it, where the query before it left them."""
+    shown = _bytes(to, _whole(seen))
+    if row == 0:
+        shown[:] = 0
+        if mask == 0 and not numbers[CAUSAL]:
+            shown[:seen] = 1
+    if mask == 0 and numbers[CAUSAL]:
+        if row < seen:
+            shown[row] = 1
+    elif mask != 0 and (row == 0 or numbers[BY_QUERY] > 0):
+        given = _bytes(mask + row * numbers[BY_QUERY], seen)
+        for key in range(seen):
+            shown[key] = given[key]
 
 
 @numba.njit(cache=True)
 @no_type_check
 def _clear(first: int, row_bytes: int, start: int, stop: int, columns: int) -> None:
-    """Zeros in rows `start` … `stop` - 1."""
-    for row in range(start, stop):
-        numbers_at(first + row * row_bytes, columns)[:] = 0
+    """Zeros in rows `start` … `stop` - 1, where there is anything."""
+    if first != 0:
+        for row in range(start, stop):
+            numbers_at(first + row * row_bytes, columns)[:] = 0
 
 
 @numba.njit(cache=True)
 @no_type_check
-def _of_head(numbers: np.ndarray, part: int) -> tuple[int, int, int, int, int, int]:
-    """How many bytes further a head of a text begins: in queries, keys, values, what they find, weights and masks."""
-    text, head = part // numbers[HEADS], part % numbers[HEADS]
-    by_key, by_value = 4 * numbers[D_K], 4 * numbers[D_V]
-    first_query, first_key = text * numbers[QUERIES] * numbers[HEADS], text * numbers[KEYS] * numbers[HEADS]
-    return (
-        (first_query + head) * by_key,
-        (first_key + head) * by_key,
-        (first_key + head) * by_value,
-        (first_query + head) * by_value,
-        4 * part * numbers[QUERIES] * _whole(numbers[KEYS]),
-        text * numbers[BY_BATCH] + head * numbers[BY_HEAD],
-    )
+def _rows(numbers: np.ndarray) -> tuple[int, int]:
+    """Bytes of a token's queries and keys, and of its values and what they find, of all heads."""
+    return 4 * numbers[HEADS] * numbers[D_K], 4 * numbers[HEADS] * numbers[D_V]
 
 
 @numba.njit(cache=True)
 @no_type_check
-def _rows(numbers: np.ndarray) -> tuple[int, int, int]:
-    """Bytes of a row of queries and keys, of values and what they find, and of weights."""
-    heads = numbers[HEADS]
-    return 4 * heads * numbers[D_K], 4 * heads * numbers[D_V], 4 * _whole(numbers[KEYS])
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _forward(numbers: np.ndarray, part: int, turned: int, allowed: int) -> None:
-    """P = softmax(Q Kᵀ / √d_k) and P V of one head."""
-    queries, keys, d_k, d_v = numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
-    to_query, to_key, to_value, to_out, to_weights, to_mask = _of_head(numbers, part)
-    weights, out, mask = numbers[WEIGHTS] + to_weights, numbers[HEADS_OUT] + to_out, numbers[MASK] + to_mask
-    k_row, v_row, p_row = _rows(numbers)
-    seen = _seen(numbers, mask)
-    wide = _whole(seen)
-    _clear(weights + 4 * wide, p_row, 0, queries, p_row // 4 - wide)
-    if seen == 0:
-        _clear(out, v_row, 0, queries, d_v)
-        return
-    _turn_round(numbers[KEY] + to_key, k_row, seen, d_k, turned)
-    multiply((numbers[QUERY] + to_query, k_row, 4, turned, 4 * wide, weights, p_row, queries, wide, d_k))
-    scale = np.float32(1 / math.sqrt(d_k))
+def _weights(numbers: np.ndarray, queries: int, query: int, key: int, mask: int, seen: int, room: Any) -> None:
+    """P = softmax(Q Kᵀ / √d_k) of one head, in rows of whole vectors."""
+    turned, weights, _, shown = room
+    k_row, wide = 4 * numbers[HEADS] * numbers[D_K], _whole(seen)
+    _turn_round(key, k_row, seen, numbers[D_K], turned)
+    multiply((query, k_row, 4, turned, 4 * wide, weights, 4 * wide, queries, wide, numbers[D_K]))
+    scale = np.float32(1 / math.sqrt(numbers[D_K]))
     for row in range(queries):
-        if row == 0 or numbers[BY_QUERY] > 0:
-            _widen(mask + row * numbers[BY_QUERY], keys, allowed)
-        softmax(numbers_at(weights + row * p_row, wide), _bytes(allowed, wide), scale)
-    multiply((weights, p_row, 4, numbers[VALUE] + to_value, v_row, out, v_row, queries, d_v, seen))
+        _show(numbers, mask, row, seen, shown)
+        softmax(numbers_at(weights + 4 * row * wide, wide), _bytes(shown, wide), scale)
 
 
 @numba.njit(cache=True)
@@ -142,47 +130,60 @@ def _to_scores(weights: int, gradient: int, count: int, scale: float) -> None:
 
 @numba.njit(cache=True)
 @no_type_check
-def _backward(numbers: np.ndarray, part: int, turned: int, scores: int) -> None:
-    """dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - Σ P dP) / √d_k,  dQ = dS K,  dK = dSᵀ Q of one head."""
-    queries, keys, d_k, d_v = numbers[QUERIES], numbers[KEYS], numbers[D_K], numbers[D_V]
-    to_query, to_key, to_value, to_out, to_weights, to_mask = _of_head(numbers, part)
-    weights, d_out = numbers[WEIGHTS] + to_weights, numbers[HEADS_OUT] + to_out
-    k_row, v_row, p_row = _rows(numbers)
-    query, key, value = numbers[QUERY] + to_query, numbers[KEY] + to_key, numbers[VALUE] + to_value
-    d_query, d_key, d_value = numbers[D_QUERY] + to_query, numbers[D_KEY] + to_key, numbers[D_VALUE] + to_value
-    seen = _seen(numbers, numbers[MASK] + to_mask)
+def _one_head(numbers: np.ndarray, text: np.ndarray, head: int, room: Any) -> None:
+    """O = P V of one head of a text, or the gradient of that: with P computed again
+
+    dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - Σ P dP) / √d_k,  dQ = dS K,  dK = dSᵀ Q.
+    """
+    turned, weights, scores, _ = room
+    queries, keys, d_k, d_v = text[QUERIES], text[KEYS], numbers[D_K], numbers[D_V]
+    k_row, v_row = _rows(numbers)
+    of_query, of_key = text[FIRST_QUERY] * k_row + 4 * head * d_k, text[FIRST_KEY] * k_row + 4 * head * d_k
+    of_value, of_out = text[FIRST_KEY] * v_row + 4 * head * d_v, text[FIRST_QUERY] * v_row + 4 * head * d_v
+    query, key, value = numbers[QUERY] + of_query, numbers[KEY] + of_key, numbers[VALUE] + of_value
+    out, mask = numbers[HEADS_OUT] + of_out, text[MASK] + head * numbers[BY_HEAD] if text[MASK] != 0 else 0
+    d_query, d_key, d_value = numbers[D_QUERY] + of_query, numbers[D_KEY] + of_key, numbers[D_VALUE] + of_value
+    gives_gradient = numbers[D_QUERY] != 0
+    seen = _seen(text, mask, numbers[BY_QUERY])
     wide = _whole(seen)
-    _clear(d_key, k_row, seen, keys, d_k)
-    _clear(d_value, v_row, seen, keys, d_v)
+    if gives_gradient:
+        _clear(d_key, k_row, seen, keys, d_k)
+        _clear(d_value, v_row, seen, keys, d_v)
     if seen == 0:
-        _clear(d_query, k_row, 0, queries, d_k)
+        if gives_gradient:
+            _clear(d_query, k_row, 0, queries, d_k)
+        else:
+            _clear(out, v_row, 0, queries, d_v)
+        return
+    _weights(numbers, queries, query, key, mask, seen, room)
+    if not gives_gradient:
+        multiply((weights, 4 * wide, 4, value, v_row, out, v_row, queries, d_v, seen))
         return
     _turn_round(value, v_row, seen, d_v, turned)
-    multiply((d_out, v_row, 4, turned, 4 * wide, scores, 4 * wide, queries, wide, d_v))
+    multiply((out, v_row, 4, turned, 4 * wide, scores, 4 * wide, queries, wide, d_v))
     scale = np.float32(1 / math.sqrt(d_k))
     for row in range(queries):
-        _to_scores(weights + row * p_row, scores + 4 * row * wide, wide, scale)
+        _to_scores(weights + 4 * row * wide, scores + 4 * row * wide, wide, scale)
     multiply((scores, 4 * wide, 4, key, k_row, d_query, k_row, queries, d_k, seen))
     multiply((scores, 4, 4 * wide, query, k_row, d_key, k_row, seen, d_k, queries))
-    multiply((weights, 4, p_row, d_out, v_row, d_value, v_row, seen, d_v, queries))
+    multiply((weights, 4, 4 * wide, out, v_row, d_value, v_row, seen, d_v, queries))
 
 
 @numba.cfunc(numba.int64(numba.int64, numba.int64), cache=True)
 @no_type_check
 def _some_heads(work: int, part: int) -> int:
-    """Heads that come one after the other, in the same room: keys or values turned round, scores, a row of a mask."""
+    """Heads that come one after the other, in the same room: keys or values turned round, P, dP, what a query sees."""
     numbers = code.words(work, NUMBERS)
-    wide, queries = _whole(numbers[KEYS]), numbers[QUERIES]
-    turned, scores = np.empty(max(numbers[D_K], numbers[D_V]) * wide, np.float32), np.empty(queries * wide, np.float32)
-    allowed = np.empty(wide, np.uint8)
-    turned_at, scores_at, allowed_at = turned.ctypes.data, scores.ctypes.data, allowed.ctypes.data
-    for head in range(part * numbers[TOGETHER], min((part + 1) * numbers[TOGETHER], numbers[COUNT])):
-        if numbers[D_QUERY] == 0:
-            _forward(numbers, head, np.int64(turned_at), np.int64(allowed_at))
-        else:
-            _backward(numbers, head, np.int64(turned_at), np.int64(scores_at))
+    wide = _whole(numbers[MOST_KEYS])
+    turned = np.empty(max(numbers[D_K], numbers[D_V]) * wide, np.float32)
+    weights, scores = np.empty((2, numbers[MOST_QUERIES] * wide), np.float32)
+    shown = np.empty(wide, np.uint8)
+    room = turned.ctypes.data, weights.ctypes.data, scores.ctypes.data, shown.ctypes.data
+    for index in range(part * numbers[TOGETHER], min((part + 1) * numbers[TOGETHER], numbers[COUNT])):
+        text = code.words(numbers[TEXTS] + 8 * OF_TEXT * (index // numbers[HEADS]), OF_TEXT)
+        _one_head(numbers, text, index % numbers[HEADS], room)
     # Numba frees an array after its last use, and does not know that its address was one.
-    turned[0], scores[0], allowed[0] = 0, 0, 0
+    turned[0], weights[0], scores[0], shown[0] = 0, 0, 0, 0
     return 0
 
 
@@ -192,18 +193,28 @@ _heads = code.symbol("plainformer_short_heads")
 
 @numba.njit(cache=True)
 @no_type_check
-def _addresses(frame: int) -> tuple[int, int, int, int, int]:
-    """P, what queries find, and dQ, dK and dV, by what is asked for; those of the gradient are 0 where it is not."""
-    if code.results(frame) == 2:
-        heads_out, _ = code.result(frame, 0)
-        weights, _ = code.result(frame, 1)
-        return weights, heads_out, 0, 0, 0
-    weights, _ = code.argument(frame, 4)
-    heads_out, _ = code.argument(frame, 5)
-    d_query, _ = code.result(frame, 0)
-    d_key, _ = code.result(frame, 1)
-    d_value, _ = code.result(frame, 2)
-    return weights, heads_out, d_query, d_key, d_value
+def _attend(frame: int, given: int, texts: np.ndarray, by_head: int, by_query: int, causal: int) -> None:
+    """All heads of all texts; after `given` arguments comes the gradient of the result, where that is asked for."""
+    query, shape = code.argument(frame, 0)
+    key, _ = code.argument(frame, 1)
+    value, of_value = code.argument(frame, 2)
+    heads_out, _ = code.result(frame, 0)
+    d_query, d_key, d_value = 0, 0, 0
+    if code.results(frame) == 3:
+        d_query = heads_out
+        heads_out, _ = code.argument(frame, given)
+        d_key, _ = code.result(frame, 1)
+        d_value, _ = code.result(frame, 2)
+    heads, d_k, d_v = shape[2], shape[3], of_value[3]
+    scores, most_queries, most_keys = 0, 1, 1
+    for text in range(len(texts)):
+        scores += texts[text, QUERIES] * texts[text, KEYS]
+        most_queries, most_keys = max(most_queries, texts[text, QUERIES]), max(most_keys, texts[text, KEYS])
+    count = len(texts) * heads
+    together = max(-(-count // MOST_PARTS), 1)
+    sizes = heads, d_k, d_v, by_head, by_query, causal, most_queries, most_keys, together, count
+    addresses = query, key, value, heads_out, d_query, d_key, d_value, np.int64(texts.ctypes.data)
+    in_parts(frame, _heads(()), -(-count // together), scores * heads * d_k // SHARE, (*addresses, *sizes))
 
 
 @numba.cfunc(numba.int64(numba.int64), cache=True)
@@ -211,20 +222,91 @@ def _addresses(frame: int) -> tuple[int, int, int, int, int]:
 def short_attention(frame: int) -> int:
     """What XLA calls with Q (batch, query, heads, d_k), K, V, and a mask that may be 1 long but along the keys.
 
-    It gives what queries find (batch, query, heads, d_v), and P in rows of whole vectors. Or it is given P and its
-    result's gradient, too, and gives dQ, dK and dV.
+    It gives what queries find (batch, query, heads, d_v). Or it is given the gradient of that, too, and gives dQ, dK
+    and dV.
     """
     if code.asks_for_version(frame):
         return 0
-    query, of_query = code.argument(frame, 0)
-    key, _ = code.argument(frame, 1)
-    value, of_value = code.argument(frame, 2)
+    _, of_query = code.argument(frame, 0)
+    _, of_key = code.argument(frame, 1)
     mask, of_mask = code.argument(frame, 3)
-    batch, queries, heads, d_k = of_query[0], of_query[1], of_query[2], of_query[3]
-    keys, d_v = of_value[1], of_value[3]
-    count = batch * heads
-    together = -(-count // MOST_PARTS)
-    sizes = (heads, queries, keys, d_k, d_v, *steps_of_mask(of_mask), together, count)
-    helpers = count * queries * keys * d_k // SHARE
-    in_parts(frame, _heads(()), -(-count // together), helpers, (query, key, value, mask, *_addresses(frame), *sizes))
+    by_text, by_head, by_query = steps_of_mask(of_mask)
+    texts = np.empty((of_query[0], OF_TEXT), np.int64)
+    for text in range(len(texts)):
+        texts[text, FIRST_QUERY], texts[text, QUERIES] = text * of_query[1], of_query[1]
+        texts[text, FIRST_KEY], texts[text, KEYS] = text * of_key[1], of_key[1]
+        texts[text, MASK] = mask + text * by_text
+    _attend(frame, 4, texts, by_head, by_query, 0)
+    texts[:1] = 0  # as above
+    return 0
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _zeros(address: int, width: int, start: int, stop: int) -> None:
+    """Zeros for tokens `start` … `stop` - 1, where there is anything."""
+    if address != 0:
+        numbers_at(address + 4 * width * start, width * (stop - start))[:] = 0
+
+
+@numba.njit(cache=True)
+@no_type_check
+def _find_texts(query_text: np.ndarray, key_text: np.ndarray, texts: np.ndarray, zeros: Any) -> int:
+    """Where the texts of packed rows are, and how many. Tokens of no text, or with none on the other side: zeros.
+
+    `zeros` says what there is for each query, for each key and for each value: addresses and widths.
+    """
+    of_query, width, of_key, key_width, of_value, value_width = zeros
+    (rows, queries), keys, found = query_text.shape, key_text.shape[1], 0
+    for row in range(rows):
+        query, key = 0, 0
+        while query < queries or key < keys:
+            first_query, first_key = query, key
+            one = query_text[row, query] if query < queries else NO_TEXT
+            other = key_text[row, key] if key < keys else NO_TEXT
+            while query < queries and query_text[row, query] == min(one, other):
+                query += 1
+            while key < keys and key_text[row, key] == min(one, other):
+                key += 1
+            before, before_key = row * queries, row * keys
+            if min(one, other) > 0 and query > first_query and key > first_key:
+                texts[found, FIRST_QUERY], texts[found, QUERIES] = before + first_query, query - first_query
+                texts[found, FIRST_KEY], texts[found, KEYS] = before_key + first_key, key - first_key
+                texts[found, MASK] = 0
+                found += 1
+            else:
+                _zeros(of_query, width, before + first_query, before + query)
+                _zeros(of_key, key_width, before_key + first_key, before_key + key)
+                _zeros(of_value, value_width, before_key + first_key, before_key + key)
+    return found
+
+
+@numba.cfunc(numba.int64(numba.int64), cache=True)
+@no_type_check
+def packed_attention(frame: int) -> int:
+    """What XLA calls with Q, K and V of packed rows, the texts of queries and keys, and whether it is causal.
+
+    It gives what `short_attention` does.
+    """
+    if code.asks_for_version(frame):
+        return 0
+    _, shape = code.argument(frame, 0)
+    _, of_value = code.argument(frame, 2)
+    query_text, of_query = code.argument(frame, 3)
+    key_text, of_key = code.argument(frame, 4)
+    causal, _ = code.argument(frame, 5)
+    of_queries, _ = code.result(frame, 0)
+    zeros = of_queries, shape[2] * of_value[3], 0, 0, 0, 0
+    if code.results(frame) == 3:
+        of_keys, _ = code.result(frame, 1)
+        of_values, _ = code.result(frame, 2)
+        width, value_width = shape[2] * shape[3], shape[2] * of_value[3]
+        zeros = of_queries, width, of_keys, width, of_values, value_width
+    texts = np.empty((of_query[0] * min(of_query[1], of_key[1]), OF_TEXT), np.int64)
+    texts_of_queries = numba.carray(code.pointer((query_text,)), (of_query[0], of_query[1]), np.int32)
+    texts_of_keys = numba.carray(code.pointer((key_text,)), (of_key[0], of_key[1]), np.int32)
+    found = _find_texts(texts_of_queries, texts_of_keys, texts, zeros)
+    is_causal = numba.carray(code.pointer((causal,)), (1,), np.int32)[0]
+    _attend(frame, 6, texts[:found], 0, 0, np.int64(is_causal))
+    texts[:1] = 0  # as above
     return 0

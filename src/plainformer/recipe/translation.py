@@ -30,6 +30,12 @@ class PairOptions(Section):
     drop_duplicates: bool = Field(default=False, description="Drop a pair that was seen before.")
     batch_tokens: int = Field(default=4096, ge=2, description="Rows x padded length of the larger side.")
     buckets: int = Field(default=6, ge=1, description="At most this many batch shapes; each is compiled once.")
+    row_tokens: int = Field(
+        default=0,
+        ge=0,
+        description="Tokens of a row into which several pairs are packed, one behind the other; 0: each pair has a "
+        "row, in length buckets.",
+    )
 
     @property
     def path(self) -> Path | None:
@@ -47,6 +53,12 @@ class PairOptions(Section):
         if self.batch_tokens <= self.max_tokens:
             what = f"a batch of {self.batch_tokens} tokens cannot hold max_tokens = {self.max_tokens} and an eos"
             broken("batch_tokens", what, "raise batch_tokens or lower max_tokens")
+        if 0 < self.row_tokens <= self.max_tokens:
+            what = f"a row of {self.row_tokens} tokens cannot hold max_tokens = {self.max_tokens} and an eos"
+            broken("row_tokens", what, "raise row_tokens or lower max_tokens")
+        if self.row_tokens > self.batch_tokens:
+            what = f"a batch of {self.batch_tokens} tokens cannot hold a row of {self.row_tokens}"
+            broken("row_tokens", what, "lower row_tokens or raise batch_tokens")
         return self
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from plainformer.data import Cleaned, Pairs, clean, fingerprint, read_pairs
 from plainformer.data.embedded import EMBEDDED, LANGUAGES
 from plainformer.data.loader import PairLoader, SpecialIds
+from plainformer.data.packing import PackedLoader
 from plainformer.decode.settings import GenerationSettings
 from plainformer.decode.translator import Translator
 from plainformer.errors import InputError
@@ -91,12 +92,9 @@ class TranslationTask:
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
         recipe = self.recipe
         train_set, dev_set = self._encode(tokenizers, console)
-        loader = self._loader(train_set, tokenizers, multiple=devices * recipe.train.accumulate)
-        shapes = ", ".join(f"{bucket.rows}x{bucket.source}/{bucket.target}" for bucket in loader.buckets)
-        console.say(
-            f"batches (pairs x source/target tokens): {shapes}; {loader.batches_per_epoch:,} an epoch, "
-            f"{loader.real_share():.0%} of target positions are real tokens"
-        )
+        make_loader = self._packed_loader if recipe.data.row_tokens else self._loader
+        loader = make_loader(train_set, tokenizers, multiple=devices * recipe.train.accumulate)
+        console.say(loader.described())
         dev_loader, dev = self._loader(dev_set, tokenizers, multiple=devices), dev_set.pairs
         vocabularies = {"source_vocab": tokenizers.source.vocab_size, "target_vocab": tokenizers.target.vocab_size}
         return Work(
@@ -104,7 +102,7 @@ class TranslationTask:
             objective=TranslationObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
             dev_batches=dev_loader.in_order,
-            shapes=len(loader.buckets),
+            shapes=loader.shapes,
             content=lambda model: self._content(model, tokenizers),
             bleu=self._dev_bleu(dev, tokenizers) if recipe.train.bleu_every else None,
             initial=self.start.model if self.start else None,
@@ -137,13 +135,25 @@ class TranslationTask:
         return train_set, dev_set
 
     def _loader(self, part: Cleaned, tokenizers: Tokenizers, *, multiple: int) -> PairLoader:
-        source, target, data = tokenizers.source, tokenizers.target, self.recipe.data
+        data = self.recipe.data
         return PairLoader(
             part.source_ids,
             part.target_ids,
-            SpecialIds(source.pad_id, source.eos_id, target.pad_id, target.bos_id, target.eos_id),
+            _special(tokenizers),
             batch_tokens=data.batch_tokens,
             buckets=data.buckets,
+            seed=self.recipe.train.seed,
+            multiple=multiple,
+        )
+
+    def _packed_loader(self, part: Cleaned, tokenizers: Tokenizers, *, multiple: int) -> PackedLoader:
+        data = self.recipe.data
+        return PackedLoader(
+            part.source_ids,
+            part.target_ids,
+            _special(tokenizers),
+            batch_tokens=data.batch_tokens,
+            row_tokens=data.row_tokens,
             seed=self.recipe.train.seed,
             multiple=multiple,
         )
@@ -175,3 +185,9 @@ class TranslationTask:
             ).bleu
 
         return bleu
+
+
+def _special(tokenizers: Tokenizers) -> SpecialIds:
+    """The ids that frame their texts."""
+    source, target = tokenizers.source, tokenizers.target
+    return SpecialIds(source.pad_id, source.eos_id, target.pad_id, target.bos_id, target.eos_id)

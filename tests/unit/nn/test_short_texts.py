@@ -19,8 +19,10 @@ from plainformer.data.loader import Batch
 from plainformer.models import Transformer, TransformerConfig
 from plainformer.nn import foreign, machine_code, short_texts
 from plainformer.nn.attention import attention
+from plainformer.nn.mask import allowed, causal_mask
 from plainformer.nn.stack import scanned
 from plainformer.objective import TranslationObjective
+from plainformer.shapes import Mask, Within
 from plainformer.train.state import initial_state
 from plainformer.train.step import StepSettings, make_step
 
@@ -54,11 +56,21 @@ def masks(shape: Shape) -> dict[str, jax.Array | None]:
     }
 
 
-def both_ways(shape: Shape, mask: jax.Array | None) -> list[list[np.ndarray]]:
+def texts_of(rows: int, tokens: int, longest: int, seed: int) -> jax.Array:
+    """Numbers of texts along packed rows: some numbers have no token, some rows no text, and some no padding."""
+    random, numbers = np.random.default_rng(seed), np.zeros((rows, tokens), np.int32)
+    for row in range(rows - 1):
+        lengths = random.integers(0, longest + 1, 2 * tokens)
+        along = np.repeat(np.arange(1, len(lengths) + 1), lengths)[: tokens if row == 0 else tokens - 3]
+        numbers[row, : len(along)] = along
+    return jnp.asarray(numbers)
+
+
+def both_ways(shape: Shape, mask: Mask | None) -> list[list[np.ndarray]]:
     """What machine code and the definition find, and their gradients of queries, keys and values."""
     *given, gradient = drawn(shape)
     found = []
-    for way in (short_texts.attention_of_short, lambda q, k, v, mask: attention(q, k, v, mask)[0]):
+    for way in (short_texts.attention_of_short, lambda q, k, v, mask: attention(q, k, v, allowed(mask))[0]):
         heads, backward = jax.vjp(lambda q, k, v, way=way: way(q, k, v, mask), *given)
         found.append([np.asarray(one) for one in (heads, *backward(gradient))])
     return found
@@ -80,6 +92,33 @@ def test_values_and_gradients_are_those_of_the_definition(shape: Shape, kind: st
     """Sums of some 60 terms of order 1: 60 roundings of 6e-8."""
     for one, other in zip(*both_ways(shape, masks(shape)[kind]), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=4e-6)
+
+
+@pytest.mark.parametrize("kind", ["of two sides", "of one side", "causal"])
+@pytest.mark.parametrize(("tokens", "longest", "d_k", "d_v"), [(33, 5, 16, 32), (90, 40, 48, 16), (300, 150, 32, 32)])
+def test_in_packed_rows_each_text_has_its_own_values_and_gradients(
+    kind: str, tokens: int, longest: int, d_k: int, d_v: int
+) -> None:
+    """Some texts have nobody on the other side; they find zeros, and pass nothing on."""
+    keys = tokens + 9 if kind == "of two sides" else tokens
+    queries_of, keys_of = texts_of(4, tokens, longest, 1), texts_of(4, keys, longest, 2)
+    mask = Within(queries_of, keys_of if kind == "of two sides" else queries_of)
+    mask = mask._replace(also=causal_mask(tokens)) if kind == "causal" else mask
+    found, defined = both_ways((4, 2, tokens, keys, d_k, d_v), mask)
+    for one, other in zip(found, defined, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+    shown = allowed(mask)
+    assert shown is not None
+    alone = ~np.asarray(shown[:, 0].any(axis=-1))
+    assert alone.any(), "some see nothing"
+    for of_queries in (found[0], found[1]):
+        assert not of_queries.swapaxes(1, 2)[alone].any()
+
+
+def test_rows_without_any_text_are_zeros() -> None:
+    nothing = jnp.zeros((2, 20), jnp.int32)
+    for one in both_ways((2, 3, 20, 20, 16, 16), Within(nothing, nothing, causal_mask(20)))[0]:
+        assert not one.any()
 
 
 def test_calls_that_are_shared_with_other_threads_are_the_same() -> None:
@@ -142,16 +181,19 @@ def test_vectors_are_as_wide_as_machine_code_has_them() -> None:
 
 
 def test_what_is_long_narrow_or_rounded_goes_by_products() -> None:
-    query, key, value, _ = drawn((1, 1, 4, 64, 16, 32))
-    assert short_texts.suits(query, key, value)
-    assert not short_texts.suits(query, *drawn((1, 1, 4, 65, 16, 32))[1:3])
-    assert not short_texts.suits(*drawn((1, 1, 4, 8, 20, 32))[:3])
-    assert not short_texts.suits(*drawn((1, 1, 4, 8, 32, 20))[:3])
-    assert not short_texts.suits(*(one.astype(jnp.bfloat16) for one in (query, key, value)))
-    many = jnp.zeros((2000, 4, 64, 16))  # weights of 131 MB
-    assert not short_texts.suits(many, many, many)
+    def suits(shape: Shape, mask: Mask | None = None, dtype: Any = jnp.float32) -> bool:
+        query, key, value, _ = (one.astype(dtype) for one in drawn(shape))
+        return short_texts.suits(query, key, value, mask)
+
+    assert suits((1, 1, 4, 64, 16, 32))
+    assert not suits((1, 1, 4, 65, 16, 32))
+    texts = Within(jnp.ones((1, 4), jnp.int32), jnp.ones((1, 65), jnp.int32))
+    assert suits((1, 1, 4, 65, 16, 32), texts), "of packed rows nobody knows how long their texts are"
+    assert not suits((1, 1, 4, 8, 20, 32))
+    assert not suits((1, 1, 4, 8, 32, 20))
+    assert not suits((1, 1, 4, 64, 16, 32), dtype=jnp.bfloat16)
     for shape in ((2, 1, 0, 8, 16, 16), (2, 1, 4, 0, 16, 16)):
-        assert not short_texts.suits(*drawn(shape)[:3]), "nothing to look at, or nobody who looks"
+        assert not suits(shape), "nothing to look at, or nobody who looks"
 
 
 def test_without_machine_code_the_gradient_is_that_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,25 +215,29 @@ def translator(layers: int = 1) -> Transformer:
     return Transformer(config, key=jax.random.key(0))
 
 
-def some_pairs() -> Batch:
-    """Of 4 pairs, of up to 7 tokens on one side and 6 on the other."""
+def some_pairs(*, are_packed: bool = False) -> Batch:
+    """Of 4 pairs, of up to 7 tokens on one side and 6 on the other; or 4 rows, of three pairs each, at most."""
     random = np.random.default_rng(0)
     source, target, said = (random.integers(4, 20, (4, length)).astype(np.int32) for length in (7, 6, 6))
     valid = [np.arange(length) < random.integers(2, length + 1, 4)[:, None] for length in (7, 6)]
+    if are_packed:
+        texts = [np.minimum(np.cumsum(random.random(valid.shape) < 0.4, axis=1) + 1, 3) * valid for valid in valid]
+        return Batch(source, valid[0], target, said, valid[1], *(text.astype(np.int32) for text in texts))
     return Batch(source, valid[0], target, said, valid[1])
 
 
 def calls(function: Any, *arguments: Any) -> int:
     """How many calls of it there are in a program."""
-    return str(jax.make_jaxpr(function)(*arguments)).count("target_name=plainformer_short")
+    return str(jax.make_jaxpr(function)(*arguments)).count("target_name=plainformer_")
 
 
-def test_training_goes_by_it_and_nothing_else_does() -> None:
+@pytest.mark.parametrize("are_packed", [False, True])
+def test_training_goes_by_it_and_nothing_else_does(are_packed: bool) -> None:
     """A translator's gradient has a call for each attention and its gradient; its loss alone has none.
 
     Nor has a gradient on a mesh, over which XLA does not split a call.
     """
-    objective, batch = TranslationObjective(0.1), some_pairs()
+    objective, batch = TranslationObjective(0.1), some_pairs(are_packed=are_packed)
     arrays, rest = eqx.partition(translator(), eqx.is_array)
 
     def loss(arrays: Any, batch: Batch) -> jax.Array:
@@ -207,8 +253,9 @@ def test_training_goes_by_it_and_nothing_else_does() -> None:
     assert calls(jax.grad(loss), *both) == 0
 
 
+@pytest.mark.parametrize("are_packed", [False, True])
 @pytest.mark.parametrize("way", ["plain", "accumulated", "layers computed again", "in a loop"])
-def test_a_step_is_that_by_products(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_is_that_by_products(way: str, are_packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Weights after one step of SGD, however it is computed: each with the machine code and without."""
     settings = {"accumulated": StepSettings(accumulate=2), "layers computed again": StepSettings(remat=True)}
     optimizer, found = optax.sgd(1.0), []
@@ -217,7 +264,8 @@ def test_a_step_is_that_by_products(way: str, monkeypatch: pytest.MonkeyPatch) -
         state = initial_state(translator(layers=2), optimizer)
         state = scanned(state) if way == "in a loop" else state
         step = make_step(TranslationObjective(0.1), optimizer, settings.get(way, StepSettings()), jax.random.key(0))
-        found.append(jax.tree.leaves(eqx.filter(step(state, some_pairs()).model, eqx.is_array)))
+        after = step(state, some_pairs(are_packed=are_packed))
+        found.append(jax.tree.leaves(eqx.filter(after.model, eqx.is_array)))
     start = jax.tree.leaves(eqx.filter(translator(layers=2), eqx.is_array))
     assert way == "in a loop" or all(
         not np.array_equal(one, before) for one, before in zip(found[0], start, strict=True)

@@ -46,6 +46,7 @@ max_ratio = 3.5
 drop_duplicates = true
 batch_tokens = 513
 buckets = 7
+row_tokens = 211
 [tokenizer]
 kind = "word"
 vocab_size = 997
@@ -269,6 +270,9 @@ def test_a_bad_key_or_value_is_one_line_with_its_place(extra: str, said: str) ->
         (["data.columns=[2, 2]"], "source and target are the same column"),
         (["data.max_ratio=0.5"], "must be greater than or equal to 1"),
         (["data.batch_tokens=64", "data.max_tokens=64"], "64 tokens cannot hold max_tokens = 64 and an eos"),
+        (["data.row_tokens=64", "data.max_tokens=64"], "a row of 64 tokens cannot hold max_tokens = 64 and an eos"),
+        (["data.row_tokens=257", "data.batch_tokens=256"], "a batch of 256 tokens cannot hold a row of 257"),
+        (["data.row_tokens=-1"], "must be greater than or equal to 0"),
         (["tokenizer.joint=false"], "cannot share one table (model.tie = 'three-way')"),
         (["model.position=learned", "model.max_len=128"], "128 learned positions cannot hold data.max_tokens = 128"),
         (["optimizer.weight_decay=0.1"], "adam does not decay weights"),
@@ -295,6 +299,7 @@ def test_settings_that_contradict_each_other_are_one_line(overrides: list[str], 
         ["model.heads=7", "model.d_k=64", "model.d_v=32"],
         ["tokenizer.joint=false", "model.tie=target-output"],
         ["data.batch_tokens=65", "data.max_tokens=64"],
+        ["data.row_tokens=65", "data.max_tokens=64", "data.batch_tokens=65"],
         ["model.position=learned", "model.max_len=129"],
         ["schedule.name=cosine", "schedule.peak=1", "schedule.warmup=69", "schedule.floor=0.1"],
         ["train.best_by=bleu", "train.bleu_every=1"],
