@@ -81,36 +81,42 @@ def fused_cross_entropy(
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
 def _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid) -> Any:
-    chunks = _chunks(passes_over, hidden, targets, valid)
+    words, chunks = _words(smoothing, vocab, weight, bias), _chunks(passes_over, hidden, targets, valid)
 
     def visit(index, sums):
-        return _add(sums, _chunk_terms(smoothing, vocab, weight, bias, *chunks.at(index))[0])
+        return _add(sums, _chunk_terms(words, *chunks.at(index))[0])
 
     return jax.lax.fori_loop(0, chunks.visited, visit, _zeros())
 
 
 def _fused_forward(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid):
-    chunks = _chunks(passes_over, hidden, targets, valid)
+    hidden = jnp.where(valid[:, None], hidden, 0.0)  # whatever stands there, a factor of zero is to take it away
+    words, chunks = _words(smoothing, vocab, weight, bias), _chunks(passes_over, hidden, targets, valid)
+    # Rounded to 16 bits, what is and what is wanted would not cancel where both are nearly 1.
+    subtracts_apart = hidden.dtype == at_least_float32(hidden)
 
     def visit(index, carry):
         sums, d_hidden, d_table, d_bias = carry
         h, target, real = chunks.at(index)
-        terms, (logits, log_total) = _chunk_terms(smoothing, vocab, weight, bias, h, target, real)
-        at = jnp.arange(logits.shape[1])[None, :]
-        probability = jnp.exp(logits - log_total[:, None])
-        wanted = jnp.where(at == target[:, None], 1.0 - smoothing, 0.0) + jnp.where(at < vocab, smoothing / vocab, 0.0)
-        d_logits = jnp.where(real[:, None], probability - wanted, 0.0).astype(h.dtype)
-        d_bias = None if d_bias is None else d_bias + d_logits.astype(d_bias.dtype).sum(axis=0)
-        d_hidden = jax.lax.dynamic_update_index_in_dim(d_hidden, d_logits @ table, index, 0)
-        return _add(sums, terms), d_hidden, d_table + multiply(d_logits.T, h), d_bias
+        terms, (exponentials, total) = _chunk_terms(words, h, target, real, keeps=True)
+        share = jnp.where(real, 1.0 / total, 0.0)[:, None]
+        if subtracts_apart:
+            d_h, d_rows = multiply(exponentials, words.table) * share, multiply(exponentials.T, h * share)
+            d_bias = None if d_bias is None else d_bias + (exponentials * share).sum(axis=0)
+        else:
+            d_logits = (exponentials * share - jnp.where(real[:, None], words.wanted(target), 0.0)).astype(h.dtype)
+            d_h, d_rows = d_logits @ words.table, multiply(d_logits.T, h)
+            d_bias = None if d_bias is None else d_bias + d_logits.astype(d_bias.dtype).sum(axis=0)
+        return _add(sums, terms), jax.lax.dynamic_update_index_in_dim(d_hidden, d_h, index, 0), d_table + d_rows, d_bias
 
-    # One row per token, as in an embedding: the products then read and write it row by row.
-    table = weight.T
-    no_bias = None if bias is None else jnp.zeros(bias.shape, at_least_float32(bias))
-    nothing = jnp.zeros_like(chunks.hidden), jnp.zeros(table.shape, at_least_float32(table)), no_bias
-    sums, d_hidden, d_table, d_bias = jax.lax.fori_loop(0, chunks.visited, visit, (_zeros(), *nothing))
+    if subtracts_apart:
+        by_wanted, *start = words.by_the_wanted(hidden, targets, valid)
+    else:
+        by_wanted, start = 0.0, words.zeros()
+    carry = _zeros(), jnp.zeros_like(chunks.hidden), *start
+    sums, d_hidden, d_table, d_bias = jax.lax.fori_loop(0, chunks.visited, visit, carry)
     d_bias = None if bias is None or d_bias is None else d_bias.astype(bias.dtype)
-    return sums, (chunks.in_order(d_hidden), d_table.T.astype(weight.dtype), d_bias)
+    return sums, (chunks.in_order(d_hidden) + by_wanted, d_table.T.astype(weight.dtype), d_bias)
 
 
 def _fused_backward(smoothing, vocab, passes_over, saved, d_sums):
@@ -121,26 +127,73 @@ def _fused_backward(smoothing, vocab, passes_over, saved, d_sums):
 _fused.defvjp(_fused_forward, _fused_backward)
 
 
-def _chunk_terms(smoothing, vocab, weight, bias, hidden, targets, valid):
-    """The four sums of one chunk, with its logits and their log-sum-exp."""
-    logits = multiply(hidden, weight)
-    if bias is not None:
-        logits = logits + upcast(bias)[None, :]
-    if vocab < weight.shape[1]:
-        logits = jnp.where((jnp.arange(weight.shape[1]) < vocab)[None, :], logits, -jnp.inf)
+class _Words(NamedTuple):
+    """What can be said, and what is wanted: a row for each word, as in an embedding, so that products read them so.
+
+    share: ε/V for real words, 0 for those that pad the table. mean: what a logit is on average, as a product with a
+    hidden state and a number; it saves a pass over all logits.
+    """
+
+    table: Float[Array, "rows d_model"]
+    bias: Float[Array, " rows"] | None
+    share: Float[Array, " rows"]
+    mean: tuple[Float[Array, " d_model"], Any]
+    smoothing: float
+    vocab: int
+
+    def wanted(self, targets):
+        """q of each target, (tokens, rows)."""
+        at = jnp.arange(len(self.table))
+        return jnp.where(at[None, :] == targets[:, None], 1.0 - self.smoothing, 0.0) + self.share[None, :]
+
+    def zeros(self):
+        """A gradient of the table and of the bias."""
+        bias = None if self.bias is None else jnp.zeros(len(self.table), at_least_float32(self.bias))
+        return jnp.zeros(self.table.shape, at_least_float32(self.table)), bias
+
+    def by_the_wanted(self, hidden, targets, valid):
+        """Gradients by -q, of hidden states, table and bias: a row for each token, and no pass over all logits."""
+        (d_table, d_bias), confidence, real = self.zeros(), 1.0 - self.smoothing, valid.astype(hidden.dtype)
+        said = confidence * self.table[targets] + self.smoothing * self.mean[0][None, :]
+        d_table = d_table.at[targets].add(-confidence * hidden)
+        if self.smoothing:
+            d_table -= self.share[:, None] * hidden.sum(axis=0)[None, :]
+        if d_bias is not None:
+            d_bias = d_bias.at[targets].add(-confidence * real) - self.share * real.sum()
+        return -real[:, None] * said, d_table, d_bias
+
+
+def _words(smoothing, vocab, weight, bias) -> _Words:
+    table = weight.T
+    is_real = (jnp.arange(len(table)) < vocab).astype(at_least_float32(table))
+    mean = multiply((is_real / vocab).astype(table.dtype)[None, :], table)[0]
+    mean_bias = 0.0 if bias is None else upcast(bias[:vocab]).mean()
+    return _Words(table, bias, smoothing / vocab * is_real, (mean, mean_bias), smoothing, vocab)
+
+
+def _chunk_terms(words: _Words, hidden, targets, valid, *, keeps: bool = False):
+    """The four sums of one chunk, with e to the power of each logit less the largest, and the sums of these.
+
+    keeps: whether the exponentials are wanted.
+    """
+    logits = jnp.einsum("td,vd->tv", hidden, words.table, preferred_element_type=at_least_float32(hidden))
+    if words.bias is not None:
+        logits = logits + upcast(words.bias)[None, :]
+    if words.vocab < len(words.table):
+        logits = jnp.where((jnp.arange(len(words.table)) < words.vocab)[None, :], logits, -jnp.inf)
     peak = logits.max(axis=-1)
-    log_total = peak + jnp.log(jnp.exp(logits - peak[:, None]).sum(axis=-1))
+    exponentials = jnp.exp(logits - peak[:, None])
+    if keeps:  # XLA would compute them once more for their sum
+        exponentials = jax.lax.optimization_barrier(exponentials)
+    total = exponentials.sum(axis=-1)
+    log_total = peak + jnp.log(total)
     target_logit = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
-    # The mean logit needs no pass over the logits: it is the product with the mean column.
-    real = (jnp.arange(weight.shape[1]) < vocab).astype(weight.dtype)
-    mean_column = multiply(weight, (real / vocab)[:, None]).astype(hidden.dtype)
-    mean_logit = multiply(hidden, mean_column)[:, 0]
-    if bias is not None:
-        mean_logit = mean_logit + upcast(bias[:vocab]).mean()
+    mean_column, mean_bias = words.mean
+    mean_logit = multiply(hidden, mean_column.astype(hidden.dtype)[:, None])[:, 0] + mean_bias
     nll = log_total - target_logit
-    loss = (1.0 - smoothing) * nll + smoothing * (log_total - mean_logit)
+    loss = (1.0 - words.smoothing) * nll + words.smoothing * (log_total - mean_logit)
     terms = (loss, nll, (target_logit >= peak).astype(loss.dtype), jnp.ones_like(loss))
-    return tuple(jnp.where(valid, term, 0.0).sum() for term in terms), (logits, log_total)
+    return tuple(jnp.where(valid, term, 0.0).sum() for term in terms), (exponentials, total)
 
 
 class _Chunks(NamedTuple):
@@ -220,7 +273,7 @@ class TranslationObjective(NamedTuple):
         memory = model.encode(batch.source, batch.source_valid, packed=packed, key=encoder_key)
         hidden = model.decode(batch.target_in, memory, batch.source_valid, packed=packed, key=decoder_key)
         answer = batch.target_out, batch.target_valid, self.smoothing, model.config.target_vocab
-        return _over_tokens(hidden, model, *answer, model.output_bias, has_padding=True)
+        return _over_tokens(hidden, model, *answer, model.output_bias, has_padding=packed is None)
 
 
 class LanguageObjective(NamedTuple):

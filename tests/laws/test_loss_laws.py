@@ -170,9 +170,9 @@ def test_only_chunks_with_a_real_token_are_visited(real: int, monkeypatch: pytes
     visits: list[int] = []
     terms = objective._chunk_terms
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **options: Any) -> Any:
         jax.debug.callback(lambda: visits.append(1))
-        return terms(*arguments)
+        return terms(*arguments, **options)
 
     monkeypatch.setattr(objective, "_chunk_terms", counted)
 

@@ -41,9 +41,12 @@ def suits(query: Query, key: Key, value: Value, mask: Mask | None) -> bool:
 def attention_of_short(query: Query, key: Key, value: Value, mask: Mask | None = None) -> Output:
     """softmax(Q Kᵀ / √d_k) V; with a gradient by machine code, where `foreign.serve_training()`.
 
-    Where nobody asks for a gradient, it is `kernel.fast_attention`. It can be differentiated once: who wants second
-    derivatives takes `attention.attention`, or installs no extra `cpu`.
+    Where nobody asks for a gradient, it is `kernel.fast_attention`, but for packed rows, most of whose scores nobody
+    sees. It can be differentiated once: who wants second derivatives takes `attention.attention`, or installs no extra
+    `cpu`.
     """
+    if isinstance(mask, Within):
+        return _forward(query, key, value, mask)[0]
     return kernel.fast_attention(query, key, value, allowed(mask))
 
 
