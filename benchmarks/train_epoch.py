@@ -4,8 +4,8 @@ plainformer's `run_recipe`, which is what `plainformer train` calls, beside Joey
 contestant's process. A turn is so many batches, from one logged line to the next; between turns the thread waits at its
 logging, where we hold it. The first turn, not counted, ends with the first line: reading, compiling and the first
 batches are before that. Nobody evaluates or saves in between. Both count the target tokens that are no padding, and
-both end a batch at 4,096 tokens, padding included. Ours are packed, so that next to all of them are real; Joey NMT has
-neither packing nor length buckets, so fewer of its tokens are.
+both end a batch at 4,096 tokens, padding included. Ours are packed in one row, so that next to all of them are real;
+Joey NMT has neither packing nor length buckets, so fewer of its tokens are.
 """
 
 import json
@@ -117,7 +117,9 @@ def _ours(folder: Path, threads: int, facts: dict[str, Any]) -> Gate:
     silence_orbax()
     often = {"steps": FOR_EVER, "log_every": BATCHES, "evaluate_every": FOR_EVER, "save_every": FOR_EVER}
     changes = [f"train.{name}={value}" for name, value in (often | {"bleu_every": 0}).items()]
-    recipe = load_recipe(RECIPE, [*changes, f"data.folder={json.dumps(str(chosen(folder, 'data')))}"])
+    recipe = load_recipe(
+        RECIPE, [*changes, "data.row_tokens=4096", f"data.folder={json.dumps(str(chosen(folder, 'data')))}"]
+    )
 
     def say(line: str) -> None:
         if found := re.fullmatch(r"model: ([\d,]+) parameters", line):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.machine import on_one_processor
+from plainformer.machine import default_device, on_one_processor
 from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Packed, PRNGKeyArray, Scalar, Valid
 
@@ -92,8 +92,9 @@ def _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid) 
 def _fused_forward(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid):
     hidden = jnp.where(valid[:, None], hidden, 0.0)  # whatever stands there, a factor of zero is to take it away
     words, chunks = _words(smoothing, vocab, weight, bias), _chunks(passes_over, hidden, targets, valid)
-    # Rounded to 16 bits, what is and what is wanted would not cancel where both are nearly 1.
-    subtracts_apart = hidden.dtype == at_least_float32(hidden)
+    # In products that round what they multiply, those of 16 bits and an accelerator's of 32, what is and what is wanted
+    # would not cancel where both are nearly 1.
+    subtracts_apart = hidden.dtype == at_least_float32(hidden) and default_device().platform == "cpu"
 
     def visit(index, carry):
         sums, d_hidden, d_table, d_bias = carry
@@ -152,15 +153,21 @@ class _Words(NamedTuple):
         return jnp.zeros(self.table.shape, at_least_float32(self.table)), bias
 
     def by_the_wanted(self, hidden, targets, valid):
-        """Gradients by -q, of hidden states, table and bias: a row for each token, and no pass over all logits."""
-        (d_table, d_bias), confidence, real = self.zeros(), 1.0 - self.smoothing, valid.astype(hidden.dtype)
-        said = confidence * self.table[targets] + self.smoothing * self.mean[0][None, :]
+        """-q W, -qᵀ H and -Σ q, which are gradients of H, W and the bias: rows of both, and no pass over all logits.
+
+        W is the table; H, the hidden states, are zero where a token is not valid.
+        """
+        confidence, real = 1.0 - self.smoothing, valid.astype(hidden.dtype)
+        d_table, d_bias = self.zeros()
+        d_hidden = -confidence * self.table[targets]
         d_table = d_table.at[targets].add(-confidence * hidden)
-        if self.smoothing:
-            d_table -= self.share[:, None] * hidden.sum(axis=0)[None, :]
         if d_bias is not None:
-            d_bias = d_bias.at[targets].add(-confidence * real) - self.share * real.sum()
-        return -real[:, None] * said, d_table, d_bias
+            d_bias = d_bias.at[targets].add(-confidence * real)
+        if self.smoothing:
+            d_hidden -= self.smoothing * self.mean[0][None, :]
+            d_table -= self.share[:, None] * hidden.sum(axis=0)[None, :]
+            d_bias = None if d_bias is None else d_bias - self.share * real.sum()
+        return d_hidden * real[:, None], d_table, d_bias
 
 
 def _words(smoothing, vocab, weight, bias) -> _Words:

@@ -38,21 +38,23 @@ class Packed(NamedTuple):
 
 
 class Within(NamedTuple):
-    """Queries see the keys of their own text. Numbers of texts ascend along a row; 0 is none, and stands behind them.
-
-    also: what else must allow it.
-    """
+    """Queries see the keys of their own text. Its numbers ascend along a row; 0 is none, and stands behind them."""
 
     query: Int[Array, "batch query"]
     key: Int[Array, "batch key"]
-    also: Causal | None = None
 
 
-Mask = Allowed | Causal | Within
+class CausalWithin(NamedTuple):
+    """Tokens see those of their own text that are not behind them; numbers are as in `Within`."""
+
+    text: Int[Array, "batch seq"]
+
+
+Mask = Allowed | Causal | Within | CausalWithin
 MemoryMask = Bool[Array, "#batch #heads #query #source"] | Within
 Scalar = Float[Array, ""]
 
 __all__ = [
-    "Allowed", "Array", "Bool", "Causal", "Float", "Hidden", "Ids", "Int", "Key", "Logits", "Mask", "MemoryMask",
-    "PRNGKeyArray", "Packed", "Scalar", "UInt32", "Valid", "Within",
+    "Allowed", "Array", "Bool", "Causal", "CausalWithin", "Float", "Hidden", "Ids", "Int", "Key", "Logits", "Mask",
+    "MemoryMask", "PRNGKeyArray", "Packed", "Scalar", "UInt32", "Valid", "Within",
 ]  # fmt: skip

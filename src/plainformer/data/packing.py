@@ -15,7 +15,7 @@ OPEN = 8  # rows that pairs are still put into: with more of them rows are fulle
 _ORDER, _PACKING = 1, 2  # what is drawn, each from numbers of its own
 
 
-def pack(source: Lengths, target: Lengths, *, row_tokens: int, order: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+def pack(source: Lengths, target: Lengths, *, row_tokens: int, order: NDArray[np.int64]) -> list[list[int]]:
     """The pairs of each row, best fit: a pair goes to the open row that it fills most, else into a new one.
 
     Args:
@@ -53,7 +53,7 @@ def pack(source: Lengths, target: Lengths, *, row_tokens: int, order: NDArray[np
             fullest = max(range(len(rows)), key=lambda row: sum(taken[row]))
             closed.append(rows.pop(fullest))
             taken.pop(fullest)
-    return [np.array(row, np.int64) for row in closed + rows]
+    return closed + rows
 
 
 class PackedLoader:
@@ -81,11 +81,12 @@ class PackedLoader:
             source, target: ids without bos and eos.
             batch_tokens: most tokens of a side in a batch, padding included.
             row_tokens: places of a row, on either side.
-            multiple: rows of every batch are filled up to a multiple of this (devices times microbatches). Which pairs
-                are in a batch does not depend on it.
+            multiple: among so many a batch is shared out, in whole rows (devices times microbatches). It does not
+                change which pairs are in a batch.
 
         Raises:
-            InputError: there are no pairs, one does not fit in a row, or a row does not fit in a batch.
+            InputError: there are no pairs, one does not fit in a row, a row does not fit in a batch, or its rows cannot
+                be shared out evenly.
         """
         if not len(source):
             raise InputError("there are no sentence pairs to make batches of")
@@ -94,14 +95,19 @@ class PackedLoader:
                 f"a batch of {batch_tokens:,} tokens cannot hold a row of {row_tokens:,}",
                 fix="raise data.batch_tokens or lower data.row_tokens",
             )
+        self.rows = batch_tokens // row_tokens
+        if self.rows % multiple:
+            raise InputError(
+                f"{self.rows} packed rows of a batch cannot be split evenly over {multiple} (devices by microbatches)",
+                where="data.row_tokens",
+                fix="lower it, or choose another data.batch_tokens",
+            )
         self._source, self._target, self._special = Ragged(source), Ragged(target), special
         self._seed, self.row_tokens = seed, row_tokens
         lengths = self._source.lengths + 1, self._target.lengths + 1
         order = self._random(0, _PACKING).permutation(len(self._source))
-        self._packed = pack(*lengths, row_tokens=row_tokens, order=order)
-        self._packed_in_batch = batch_tokens // row_tokens
-        self.rows = -(-self._packed_in_batch // multiple) * multiple
-        self.batches_per_epoch = -(-len(self._packed) // self._packed_in_batch)
+        self._packed = Ragged(pack(*lengths, row_tokens=row_tokens, order=order))
+        self.batches_per_epoch = -(-len(self._packed) // self.rows)
         self._epoch = lru_cache(maxsize=2)(self._plan)
 
     def __len__(self) -> int:
@@ -110,9 +116,9 @@ class PackedLoader:
     def batch(self, step: int) -> Batch:
         """The batch of training step `step`, counted from 1."""
         epoch, index = divmod(step - 1, self.batches_per_epoch)
-        start = index * self._packed_in_batch
+        start = index * self.rows
         filling = Filling(self._special, rows=self.rows, source=self.row_tokens, target=self.row_tokens)
-        for row, packed in enumerate(self._epoch(epoch)[start : start + self._packed_in_batch].tolist()):
+        for row, packed in enumerate(self._epoch(epoch)[start : start + self.rows].tolist()):
             for pair in self._packed[packed]:
                 filling.add(row, self._source[pair], self._target[pair])
         return filling.packed()

@@ -31,6 +31,7 @@ from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import (
     Array,
     Bool,
+    CausalWithin,
     Float,
     Hidden,
     Ids,
@@ -174,7 +175,7 @@ class Transformer(eqx.Module):
     ) -> Hidden:
         """Source ids (batch, source) to memory (batch, source, d_model). With a `key`, dropout is on.
 
-        Where rows are `packed`, every text in them is as it would be alone.
+        Where rows are `packed`, every text in them is as it would be alone, and `packed` says which tokens are real.
         """
         embedding_key, stack_key = split_keys(key, 2)
         at = _counted(source) if packed is None else positions_within(packed.source)
@@ -195,14 +196,14 @@ class Transformer(eqx.Module):
         """Target ids so far (batch, target), beginning of sentence first, to hidden states (batch, target, d_model).
 
         Position t sees target tokens 0 … t and predicts token t + 1. Padding stands at the end of a sentence, where
-        the causal mask already hides it from every real position.
+        the causal mask already hides it from every real position. Where rows are `packed`, this holds for each text.
         """
         embedding_key, stack_key = split_keys(key, 2)
         at = _counted(target) if packed is None else positions_within(packed.target)
         x = self._placed(self._embed_target(target, at), at, embedding_key)
         mask, memory_mask = causal_mask(target.shape[1]), padding_mask(source_valid)
         if packed is not None:
-            mask, memory_mask = Within(packed.target, packed.target, mask), Within(packed.target, packed.source)
+            mask, memory_mask = CausalWithin(packed.target), Within(packed.target, packed.source)
         return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace.scope("decoder"))
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
@@ -217,13 +218,14 @@ class Transformer(eqx.Module):
         source_valid: Valid,
         target: Int[Array, "batch target"],
         *,
+        packed: Packed | None = None,
         key: PRNGKeyArray | None = None,
         trace: Trace = NO_TRACE,
     ) -> Logits:
         """Logits (batch, target, vocab) of every next target token."""
         encoder_key, decoder_key = split_keys(key, 2)
-        memory = self.encode(source, source_valid, key=encoder_key, trace=trace)
-        return self.project(self.decode(target, memory, source_valid, key=decoder_key, trace=trace))
+        memory = self.encode(source, source_valid, packed=packed, key=encoder_key, trace=trace)
+        return self.project(self.decode(target, memory, source_valid, packed=packed, key=decoder_key, trace=trace))
 
     # --- with a cache --------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec
 from plainformer.machine import default_device, devices_of
 from plainformer.nn.cache import KeysValues
 from plainformer.nn.precision import upcast
-from plainformer.shapes import Allowed, Array, Bool, Causal, Float, Int, Mask, Within
+from plainformer.shapes import Array, Bool, Causal, Float, Int, Mask
 
 Query = Float[Array, "batch heads query d_k"]
 Output = Float[Array, "batch heads query d_v"]
@@ -47,7 +47,7 @@ def flash_kernel(query: Query, seen: KeysValues, mask: Mask | None) -> FlashKern
     """The kernel that computes `attention` of these, or None where there is none. `seen` may have fewer heads."""
     if query.dtype.itemsize != 2 or query.shape[2] < FEWEST_QUERIES:
         return None
-    if isinstance(mask, Within) or not (mask is None or isinstance(mask, Causal) or _is_of_keys(mask)):
+    if not (mask is None or isinstance(mask, Causal) or _is_of_keys(mask)):
         return None
     machine = accelerator()
     if machine == "cuda" and _cudnn_serves(query, seen):
@@ -57,14 +57,15 @@ def flash_kernel(query: Query, seen: KeysValues, mask: Mask | None) -> FlashKern
     return None
 
 
-def _is_of_keys(mask: Allowed) -> bool:
+def _is_of_keys(mask: Mask) -> bool:
     """Whether one row says it for all heads and queries."""
-    return mask.shape[1:3] == (1, 1)
+    return isinstance(mask, jax.Array) and mask.shape[1:3] == (1, 1)
 
 
 def _valid_keys(mask: Mask | None, batch: int) -> Bool[Array, "batch key"] | None:
-    if mask is None or isinstance(mask, Causal | Within):
+    if mask is None or isinstance(mask, Causal):
         return None
+    assert isinstance(mask, jax.Array), "packed rows go by products"
     return jnp.broadcast_to(mask[:, 0, 0, :], (batch, mask.shape[3]))
 
 

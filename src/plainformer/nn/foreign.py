@@ -30,7 +30,7 @@ from plainformer.shapes import Array
 
 # Functions, and the modules that they are in.
 TARGETS = {"product": "int8_code", "attention": "attention_code", "best_words": "best_words_code"}
-TRAINING = {"short_attention": "short_code", "packed_attention": "short_code"}
+TRAINING = {"short_attention": "short_code", "packed_attention": "packed_code"}
 
 
 def result(shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> jax.ShapeDtypeStruct:
@@ -87,7 +87,10 @@ def _decoding_tried() -> dict[str, tuple[np.ndarray, float]]:
 
 
 def _training_tried() -> dict[str, tuple[np.ndarray, Any]]:
-    """Attention of eleven queries to eight of nine keys, and its gradient: tiles of all heights and widths."""
+    """Attention of eleven queries to eight of nine keys, and its gradient: tiles of all heights and widths.
+
+    The gradient in a packed row, too, and what two tokens find there that see no later ones.
+    """
     draw = np.random.default_rng(0)
     sizes = (1, 11, 1, 112), (1, 9, 1, 112), (1, 9, 1, 80), (1, 11, 1, 80)
     q, k, v, d_heads = (draw.normal(size=size).astype(np.float32) for size in sizes)
@@ -97,12 +100,17 @@ def _training_tried() -> dict[str, tuple[np.ndarray, Any]]:
     d_p = d_heads[0, :, 0] @ v[0, :, 0].T
     d_scores = p * (d_p - (p * d_p).sum(axis=1, keepdims=True)) / math.sqrt(112)
     right = {"values": p @ v[0, :, 0], "dQ": d_scores @ k[0, :, 0], "dK": d_scores.T @ q[0, :, 0]}
-    right |= {"dV": p.T @ d_heads[0, :, 0], "values in packed rows": p @ v[0, :, 0]}
+    right |= {"dV": p.T @ d_heads[0, :, 0]}
+    early = np.exp(scores[:2, :2]) * np.tril(np.ones((2, 2)))
+    right |= {f"{name} in packed rows": one for name, one in right.items() if name != "values"}
+    right |= {"causal values": early / early.sum(axis=1, keepdims=True) @ v[0, :2, 0]}
     forward = call("short_attention", [result(d_heads.shape)], *map(jnp.asarray, (q, k, v, seen)))
     given = map(jnp.asarray, (q, k, v, seen, d_heads))
     backward = call("short_attention", [result(one.shape) for one in (q, k, v)], *given)
-    texts = np.ones((1, 11), np.int32), seen[0, 0].astype(np.int32), np.int32(0)
-    packed = call("packed_attention", [result(d_heads.shape)], *map(jnp.asarray, (q, k, v, *texts)))
+    text = np.ones((1, 11), np.int32), seen[0, 0].astype(np.int32), np.int32(0), d_heads
+    packed = call("packed_attention", [result(one.shape) for one in (q, k, v)], *map(jnp.asarray, (q, k, v, *text)))
+    two = q[:, :2], k[:, :2], v[:, :2], np.ones((1, 2), np.int32), np.ones((1, 2), np.int32), np.int32(1)
+    packed += call("packed_attention", [result((1, 2, 1, 80))], *map(jnp.asarray, two))
     found = (
         np.asarray(one).reshape(wanted.shape)
         for one, wanted in zip(forward + backward + packed, right.values(), strict=True)

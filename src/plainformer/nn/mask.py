@@ -10,7 +10,7 @@ padding (keys)      causal              within texts (packed rows)
 import jax
 import jax.numpy as jnp
 
-from plainformer.shapes import Allowed, Array, Bool, Causal, Int, Mask, Valid, Within
+from plainformer.shapes import Allowed, Array, Bool, Causal, CausalWithin, Int, Mask, Valid, Within
 
 
 def padding_mask(valid: Valid) -> Allowed:
@@ -33,10 +33,15 @@ def positions_within(text: Int[Array, "batch seq"]) -> Int[Array, "batch seq"]:
 
 def allowed(mask: Mask | None) -> Allowed | None:
     """The mask as an array."""
+    if isinstance(mask, CausalWithin):
+        return _same_text(mask.text, mask.text) & causal_mask(mask.text.shape[1]).allowed
     if isinstance(mask, Within):
-        same = (mask.query[:, :, None] == mask.key[:, None, :]) & (mask.key > 0)[:, None, :]
-        return same[:, None] if mask.also is None else same[:, None] & mask.also.allowed
+        return _same_text(mask.query, mask.key)
     return mask.allowed if isinstance(mask, Causal) else mask
+
+
+def _same_text(query: Int[Array, "batch query"], key: Int[Array, "batch key"]) -> Allowed:
+    return ((query[:, :, None] == key[:, None, :]) & (key > 0)[:, None, :])[:, None]
 
 
 def cache_mask(position: Int[Array, ""], max_len: int, queries: int = 1) -> Bool[Array, "1 1 query key"]:

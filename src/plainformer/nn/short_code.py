@@ -1,8 +1,8 @@
 """Attention to short texts and its gradient in machine code; `short_texts` says what it is.
 
-A head of a text at a time: its scores, weights and their gradients stay in a core's own memory, and queries, keys and
-values are read where projections leave them, (batch, token, head, width), so that nothing is turned round before it.
-The gradient computes the weights again, which is less work than to bring them back from memory.
+A head of a text at a time: its scores, weights and their gradients stay in a core's own memory, if the text is short.
+Queries, keys and values are read where projections leave them, (batch, token, head, width), so that nothing is turned
+round before it. The gradient computes the weights again, which is less work than to bring them back from memory.
 """
 
 import math
@@ -25,7 +25,6 @@ NUMBERS = 18
 # What is known of a text, in words: tokens before it on either side, its own, and where its mask is, or 0.
 FIRST_QUERY, QUERIES, FIRST_KEY, KEYS, MASK = range(5)
 OF_TEXT = 5
-NO_TEXT = 0x7FFFFFFF  # behind all numbers of texts
 
 
 @numba.njit(cache=True)
@@ -91,10 +90,9 @@ def _show(numbers: np.ndarray, mask: int, row: int, seen: int, to: int) -> None:
 @numba.njit(cache=True)
 @no_type_check
 def _clear(first: int, row_bytes: int, start: int, stop: int, columns: int) -> None:
-    """Zeros in rows `start` … `stop` - 1, where there is anything."""
-    if first != 0:
-        for row in range(start, stop):
-            numbers_at(first + row * row_bytes, columns)[:] = 0
+    """Zeros in rows `start` … `stop` - 1."""
+    for row in range(start, stop):
+        numbers_at(first + row * row_bytes, columns)[:] = 0
 
 
 @numba.njit(cache=True)
@@ -109,7 +107,7 @@ def _rows(numbers: np.ndarray) -> tuple[int, int]:
 def _weights(numbers: np.ndarray, queries: int, query: int, key: int, mask: int, seen: int, room: Any) -> None:
     """P = softmax(Q Kᵀ / √d_k) of one head, in rows of whole vectors."""
     turned, weights, _, shown = room
-    k_row, wide = 4 * numbers[HEADS] * numbers[D_K], _whole(seen)
+    (k_row, _), wide = _rows(numbers), _whole(seen)
     _turn_round(key, k_row, seen, numbers[D_K], turned)
     multiply((query, k_row, 4, turned, 4 * wide, weights, 4 * wide, queries, wide, numbers[D_K]))
     scale = np.float32(1 / math.sqrt(numbers[D_K]))
@@ -193,7 +191,7 @@ _heads = code.symbol("plainformer_short_heads")
 
 @numba.njit(cache=True)
 @no_type_check
-def _attend(frame: int, given: int, texts: np.ndarray, by_head: int, by_query: int, causal: int) -> None:
+def attend(frame: int, given: int, texts: np.ndarray, by_head: int, by_query: int, causal: int) -> None:
     """All heads of all texts; after `given` arguments comes the gradient of the result, where that is asked for."""
     query, shape = code.argument(frame, 0)
     key, _ = code.argument(frame, 1)
@@ -236,77 +234,6 @@ def short_attention(frame: int) -> int:
         texts[text, FIRST_QUERY], texts[text, QUERIES] = text * of_query[1], of_query[1]
         texts[text, FIRST_KEY], texts[text, KEYS] = text * of_key[1], of_key[1]
         texts[text, MASK] = mask + text * by_text
-    _attend(frame, 4, texts, by_head, by_query, 0)
-    texts[:1] = 0  # as above
-    return 0
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _zeros(address: int, width: int, start: int, stop: int) -> None:
-    """Zeros for tokens `start` … `stop` - 1, where there is anything."""
-    if address != 0:
-        numbers_at(address + 4 * width * start, width * (stop - start))[:] = 0
-
-
-@numba.njit(cache=True)
-@no_type_check
-def _find_texts(query_text: np.ndarray, key_text: np.ndarray, texts: np.ndarray, zeros: Any) -> int:
-    """Where the texts of packed rows are, and how many. Tokens of no text, or with none on the other side: zeros.
-
-    `zeros` says what there is for each query, for each key and for each value: addresses and widths.
-    """
-    of_query, width, of_key, key_width, of_value, value_width = zeros
-    (rows, queries), keys, found = query_text.shape, key_text.shape[1], 0
-    for row in range(rows):
-        query, key = 0, 0
-        while query < queries or key < keys:
-            first_query, first_key = query, key
-            one = query_text[row, query] if query < queries else NO_TEXT
-            other = key_text[row, key] if key < keys else NO_TEXT
-            while query < queries and query_text[row, query] == min(one, other):
-                query += 1
-            while key < keys and key_text[row, key] == min(one, other):
-                key += 1
-            before, before_key = row * queries, row * keys
-            if min(one, other) > 0 and query > first_query and key > first_key:
-                texts[found, FIRST_QUERY], texts[found, QUERIES] = before + first_query, query - first_query
-                texts[found, FIRST_KEY], texts[found, KEYS] = before_key + first_key, key - first_key
-                texts[found, MASK] = 0
-                found += 1
-            else:
-                _zeros(of_query, width, before + first_query, before + query)
-                _zeros(of_key, key_width, before_key + first_key, before_key + key)
-                _zeros(of_value, value_width, before_key + first_key, before_key + key)
-    return found
-
-
-@numba.cfunc(numba.int64(numba.int64), cache=True)
-@no_type_check
-def packed_attention(frame: int) -> int:
-    """What XLA calls with Q, K and V of packed rows, the texts of queries and keys, and whether it is causal.
-
-    It gives what `short_attention` does.
-    """
-    if code.asks_for_version(frame):
-        return 0
-    _, shape = code.argument(frame, 0)
-    _, of_value = code.argument(frame, 2)
-    query_text, of_query = code.argument(frame, 3)
-    key_text, of_key = code.argument(frame, 4)
-    causal, _ = code.argument(frame, 5)
-    of_queries, _ = code.result(frame, 0)
-    zeros = of_queries, shape[2] * of_value[3], 0, 0, 0, 0
-    if code.results(frame) == 3:
-        of_keys, _ = code.result(frame, 1)
-        of_values, _ = code.result(frame, 2)
-        width, value_width = shape[2] * shape[3], shape[2] * of_value[3]
-        zeros = of_queries, width, of_keys, width, of_values, value_width
-    texts = np.empty((of_query[0] * min(of_query[1], of_key[1]), OF_TEXT), np.int64)
-    texts_of_queries = numba.carray(code.pointer((query_text,)), (of_query[0], of_query[1]), np.int32)
-    texts_of_keys = numba.carray(code.pointer((key_text,)), (of_key[0], of_key[1]), np.int32)
-    found = _find_texts(texts_of_queries, texts_of_keys, texts, zeros)
-    is_causal = numba.carray(code.pointer((causal,)), (1,), np.int32)[0]
-    _attend(frame, 6, texts[:found], 0, 0, np.int64(is_causal))
+    attend(frame, 4, texts, by_head, by_query, 0)
     texts[:1] = 0  # as above
     return 0

@@ -1,7 +1,8 @@
 """The fast twin of `attention.attention` for training on short texts on a processor, in machine code.
 
 A sentence has a few hundred scores a head, too few for XLA's products to be quick, and turning heads and tokens round
-for them takes as long again (`nn/short_code.py`). Texts have a row each, or are packed, several in a row.
+for them takes as long again (`nn/short_code.py`). Texts have a row each, or are packed, several in a row
+(`nn/packed_code.py`); then nobody knows beforehand how long they are, and all go this way.
 """
 
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from plainformer.machine import on_one_processor
 from plainformer.nn import foreign, kernel
 from plainformer.nn.kernel import Key, Output, Query, Value
 from plainformer.nn.mask import allowed
-from plainformer.shapes import Array, Float, Mask, Within
+from plainformer.shapes import Array, CausalWithin, Float, Mask, Within
 
 MOST_KEYS = 64  # of a text in a row of its own
 VECTOR = 16  # numbers of 32 bits in the widest vectors of today
@@ -29,8 +30,8 @@ class _Kept(NamedTuple):
 
 
 def suits(query: Query, key: Key, value: Value, mask: Mask | None) -> bool:
-    """Whether they are float32 on one processor, texts are short but not empty, and heads are whole vectors wide."""
-    is_short = isinstance(mask, Within) or key.shape[2] <= MOST_KEYS
+    """Whether they are float32 on one processor, texts are short or packed, and heads are whole vectors wide."""
+    is_short = isinstance(mask, Within | CausalWithin) or key.shape[2] <= MOST_KEYS
     is_float32 = query.dtype == key.dtype == value.dtype == jnp.float32
     is_wide = query.shape[3] % VECTOR == 0 and value.shape[3] % VECTOR == 0
     has_any = query.shape[2] > 0 and key.shape[2] > 0
@@ -45,7 +46,7 @@ def attention_of_short(query: Query, key: Key, value: Value, mask: Mask | None =
     sees. It can be differentiated once: who wants second derivatives takes `attention.attention`, or installs no extra
     `cpu`.
     """
-    if isinstance(mask, Within):
+    if isinstance(mask, Within | CausalWithin):
         return _forward(query, key, value, mask)[0]
     return kernel.fast_attention(query, key, value, allowed(mask))
 
@@ -54,7 +55,7 @@ def _forward(query: Query, key: Key, value: Value, mask: Mask | None) -> tuple[O
     if not foreign.serve_training():
         return kernel.forward(query, key, value, allowed(mask))
     batch, heads, queries, _ = query.shape
-    name, shown = _shown(mask, key)
+    name, shown = _shown(mask, query, key)
     arguments = *map(_by_token, (query, key, value)), *shown
     (output,) = foreign.call(name, [foreign.result((batch, queries, heads, value.shape[3]))], *arguments)
     return output.swapaxes(1, 2), _Kept(query, key, value, mask)
@@ -64,7 +65,7 @@ def _backward(saved: Any, d_output: Output) -> tuple[Query, Key, Value, None]:
     if not isinstance(saved, _Kept):
         return kernel.backward(saved, d_output)
     given = [_by_token(one) for one in (saved.query, saved.key, saved.value)]
-    name, shown = _shown(saved.mask, saved.key)
+    name, shown = _shown(saved.mask, saved.query, saved.key)
     gradients = foreign.call(name, [foreign.result(one.shape) for one in given], *given, *shown, _by_token(d_output))
     d_query, d_key, d_value = (one.swapaxes(1, 2) for one in gradients)
     return d_query, d_key, d_value, None
@@ -78,10 +79,15 @@ def _by_token(x: Float[Array, "batch heads seq d"]) -> Float[Array, "batch seq h
     return x.swapaxes(1, 2)
 
 
-def _shown(mask: Mask | None, key: Key) -> tuple[str, tuple[Array, ...]]:
+def _shown(mask: Mask | None, query: Query, key: Key) -> tuple[str, tuple[Array, ...]]:
     """What is called, and what it is told of what queries may see."""
-    if isinstance(mask, Within):
-        return "packed_attention", (mask.query, mask.key, jnp.asarray(mask.also is not None, jnp.int32))
-    keys, shown = key.shape[2], allowed(mask)
+    keys = key.shape[2]
+    if isinstance(mask, Within | CausalWithin):
+        of_query, of_key = (mask.text, mask.text) if isinstance(mask, CausalWithin) else mask
+        batch, queries = query.shape[0], query.shape[2]
+        texts = jnp.broadcast_to(of_query, (batch, queries)), jnp.broadcast_to(of_key, (batch, keys))
+        is_causal = jnp.asarray(isinstance(mask, CausalWithin))
+        return "packed_attention", tuple(one.astype(jnp.int32) for one in (*texts, is_causal))
+    shown = allowed(mask)
     given = jnp.ones((1, 1, 1, keys), bool) if shown is None else jnp.broadcast_to(shown, (*shown.shape[:3], keys))
     return "short_attention", (given,)

@@ -29,12 +29,14 @@ class PairOptions(Section):
     max_ratio: float | None = Field(default=None, ge=1.0, description="Drop a pair if a side is so many times longer.")
     drop_duplicates: bool = Field(default=False, description="Drop a pair that was seen before.")
     batch_tokens: int = Field(default=4096, ge=2, description="Rows x padded length of the larger side.")
-    buckets: int = Field(default=6, ge=1, description="At most this many batch shapes; each is compiled once.")
+    buckets: int = Field(
+        default=6, ge=1, description="At most this many batch shapes, each compiled once; of packed rows there is one."
+    )
     row_tokens: int = Field(
         default=0,
         ge=0,
         description="Tokens of a row into which several pairs are packed, one behind the other; 0: each pair has a "
-        "row, in length buckets.",
+        "row, in length buckets. Made for the extra cpu, which knows where a pair begins.",
     )
 
     @property

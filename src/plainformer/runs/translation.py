@@ -14,6 +14,8 @@ from plainformer.errors import InputError
 from plainformer.evaluate.bleu import check_tokenizer, score_translations
 from plainformer.folder import Model, ModelFolder
 from plainformer.models.transformer import Transformer
+from plainformer.nn.foreign import serve_training
+from plainformer.nn.short_texts import VECTOR
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
 from plainformer.runs.learnt import learnt
@@ -97,8 +99,15 @@ class TranslationTask:
         console.say(loader.described())
         dev_loader, dev = self._loader(dev_set, tokenizers, multiple=devices), dev_set.pairs
         vocabularies = {"source_vocab": tokenizers.source.vocab_size, "target_vocab": tokenizers.target.vocab_size}
+        config: Any = self.start.config if self.start else recipe.model.make(**vocabularies)
+        if recipe.data.row_tokens and not self._knows_texts(config, devices):
+            console.say(
+                "warning: attention computes all scores of a packed row here, and most of them for nothing: only the "
+                "extra cpu, on one device and in float32, with heads multiples of 16 wide, knows its texts. Lower "
+                "data.row_tokens, or leave it out"
+            )
         return Work(
-            config=self.start.config if self.start else recipe.model.make(**vocabularies),
+            config=config,
             objective=TranslationObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
             dev_batches=dev_loader.in_order,
@@ -157,6 +166,11 @@ class TranslationTask:
             seed=self.recipe.train.seed,
             multiple=multiple,
         )
+
+    def _knows_texts(self, config: Any, devices: int) -> bool:
+        """Whether attention passes over the scores of other texts in a row."""
+        is_wide = config.key_width % VECTOR == 0 and config.value_width % VECTOR == 0
+        return devices == 1 and self.recipe.train.compute_dtype == "float32" and is_wide and serve_training()
 
     def _content(self, model: Model, tokenizers: Tokenizers) -> ModelFolder:
         recipe, data = self.recipe, self.recipe.data

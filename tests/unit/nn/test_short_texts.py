@@ -19,10 +19,10 @@ from plainformer.data.loader import Batch
 from plainformer.models import Transformer, TransformerConfig
 from plainformer.nn import foreign, machine_code, short_texts
 from plainformer.nn.attention import attention
-from plainformer.nn.mask import allowed, causal_mask
+from plainformer.nn.mask import allowed
 from plainformer.nn.stack import scanned
 from plainformer.objective import TranslationObjective
-from plainformer.shapes import Mask, Within
+from plainformer.shapes import CausalWithin, Mask, Within
 from plainformer.train.state import initial_state
 from plainformer.train.step import StepSettings, make_step
 
@@ -101,9 +101,9 @@ def test_in_packed_rows_each_text_has_its_own_values_and_gradients(
 ) -> None:
     """Some texts have nobody on the other side; they find zeros, and pass nothing on."""
     keys = tokens + 9 if kind == "of two sides" else tokens
-    queries_of, keys_of = texts_of(4, tokens, longest, 1), texts_of(4, keys, longest, 2)
-    mask = Within(queries_of, keys_of if kind == "of two sides" else queries_of)
-    mask = mask._replace(also=causal_mask(tokens)) if kind == "causal" else mask
+    queries_of = texts_of(4, tokens, longest, 1)
+    keys_of = texts_of(4, keys, longest, 2) if kind == "of two sides" else queries_of
+    mask = CausalWithin(queries_of) if kind == "causal" else Within(queries_of, keys_of)
     found, defined = both_ways((4, 2, tokens, keys, d_k, d_v), mask)
     for one, other in zip(found, defined, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
@@ -117,7 +117,7 @@ def test_in_packed_rows_each_text_has_its_own_values_and_gradients(
 
 def test_rows_without_any_text_are_zeros() -> None:
     nothing = jnp.zeros((2, 20), jnp.int32)
-    for one in both_ways((2, 3, 20, 20, 16, 16), Within(nothing, nothing, causal_mask(20)))[0]:
+    for one in both_ways((2, 3, 20, 20, 16, 16), CausalWithin(nothing))[0]:
         assert not one.any()
 
 
@@ -232,7 +232,7 @@ def calls(function: Any, *arguments: Any) -> int:
 
 
 @pytest.mark.parametrize("are_packed", [False, True])
-def test_training_goes_by_it_and_nothing_else_does(are_packed: bool) -> None:
+def test_training_goes_by_it_and_evaluating_in_packed_rows_alone(are_packed: bool) -> None:
     """A translator's gradient has a call for each attention and its gradient; its loss alone only in packed rows.
 
     Nor has a gradient on a mesh, over which XLA does not split a call.
