@@ -97,6 +97,29 @@ def test_a_translator_trains_on_packed_rows(cli, trained, tmp_path):
     assert [line for line in outcome.err.splitlines() if line.startswith("compiling ")] == ["compiling 1 of 1"]
 
 
+@pytest.mark.parametrize(
+    ("settings", "warns"),
+    [
+        (["model.heads=2"], True),
+        (["model.heads=1"], False),
+        (["model.heads=1", "train.compute_dtype=bfloat16"], True),
+    ],
+    ids=["heads 8 wide", "heads 16 wide", "in 16 bits"],
+)
+def test_a_training_on_packed_rows_says_where_most_of_attention_is_for_nothing(cli, trained, tmp_path, settings, warns):
+    """Machine code alone passes over the scores of other texts; where it does not serve, training goes on all the same.
+
+    A model of 16 has one head as wide as a vector, or two of half its width.
+    """
+    settings = ("data.row_tokens=100", "train.steps=2", *settings)
+    options = [word for value in settings for word in ("--set", value)]
+    outcome = cli("train", trained.recipe, "--run", tmp_path / "run", *options)
+    assert outcome.code == 0, outcome
+    warning = "warning: attention computes all scores of a packed row here, and most of them for nothing: "
+    assert [line.startswith(warning) for line in outcome.out.splitlines()].count(True) == warns
+    assert "warning: attention" not in trained.outcome.out, "its rows are not packed"
+
+
 def test_a_shipped_recipe_is_found_by_its_name():
     assert load_recipe(find_recipe("demo")).name == "demo"
     with pytest.raises(InputError, match=r"no recipe 'demmo'; name a \.toml file, or one of .*demo, .*paper-base"):

@@ -1,6 +1,6 @@
 """Three steps on one device, on eight, and begun on the one and ended on the other: prints how far apart, as JSON.
 
-Run by a test, with a folder for checkpoints.
+Run by a test, with a folder for checkpoints, and the name of what makes the batches.
 """
 
 import json
@@ -10,7 +10,8 @@ from pathlib import Path
 import equinox as eqx
 import jax
 import numpy as np
-from tiny_run import DROPPING, OBJECTIVE, fresh_state, make_loader
+import tiny_run
+from tiny_run import DROPPING, OBJECTIVE, fresh_state
 
 from plainformer.machine import compute_where_called
 from plainformer.train.checkpoint import Checkpoints
@@ -26,12 +27,12 @@ def main() -> None:
     # Adam divides by the size of a gradient: where that is nearly 0, eps keeps rounding noise from becoming a step.
     optimizer = make_optimizer(constant(peak=0.01), eps=1e-3, clip=1.0)
     step = make_step(OBJECTIVE, optimizer, StepSettings(), jax.random.key(23))
-    ends, resumed, spread = {}, {}, {}
+    loader, ends, resumed, spread = getattr(tiny_run, sys.argv[2])(), {}, {}, {}
     for devices in (1, 8):
         mesh = data_mesh(devices)
         state = replicate(fresh_state(DROPPING, optimizer), mesh)
         for number in (1, 2, 3):
-            batch = split_batch(make_loader().batch(number), mesh)
+            batch = split_batch(loader.batch(number), mesh)
             state = step(state, batch)
             if number == 2:
                 with saved_on(devices) as checkpoints:
@@ -44,7 +45,7 @@ def main() -> None:
         with saved_on(before) as checkpoints:
             restored = checkpoints.restore(replicate(fresh_state(DROPPING, optimizer), mesh))
         assert restored
-        resumed[f"{before} to {devices}"] = step(restored.state, split_batch(make_loader().batch(3), mesh))
+        resumed[f"{before} to {devices}"] = step(restored.state, split_batch(loader.batch(3), mesh))
     start, one = parameters(fresh_state(DROPPING, optimizer)), parameters(ends[1])
     result = {
         "apart": {name: furthest(one, parameters(state)) for name, state in (ends | resumed).items()},

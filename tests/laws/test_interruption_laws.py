@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tiny_run import DROPPING, KEY, OBJECTIVE, PLAIN, arrays, fresh_state, make_loader, same
+from tiny_run import DROPPING, KEY, OBJECTIVE, PLAIN, arrays, fresh_state, make_loader, make_packed_loader, same
 
-from plainformer.data.loader import Batch
+from plainformer.data.loader import Batch, PairLoader
+from plainformer.data.packing import PackedLoader
 from plainformer.errors import WorkError
 from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints
@@ -235,7 +236,8 @@ def ask_to_stop() -> None:
 class TinyRun:
     """Ten steps with dropout, as `runs.run` does them; compiled once."""
 
-    def __init__(self) -> None:
+    def __init__(self, make_loader: Callable[[], PairLoader | PackedLoader]) -> None:
+        self.make_loader = make_loader
         self.schedule = noam(d_model=PLAIN.d_model, warmup=4, factor=0.1)
         self.optimizer = make_optimizer(self.schedule, clip=1.0)
         self.step = make_step(OBJECTIVE, self.optimizer, StepSettings(), KEY)
@@ -247,7 +249,7 @@ class TinyRun:
 
     def go(self, folder: Path, before: dict[int, Callable[[], None]]) -> "Ended":
         """Start, or go on where `folder` has a checkpoint; `before` says what happens while a batch is made."""
-        loader, said = make_loader(), []
+        loader, said = self.make_loader(), []
 
         def batches(first: int) -> Iterator[Batch]:
             for number in range(first, 11):
@@ -288,9 +290,9 @@ class Ended(NamedTuple):
     saved: list[int]
 
 
-@pytest.fixture(scope="module")
-def tiny() -> TinyRun:
-    return TinyRun()
+@pytest.fixture(scope="module", params=[make_loader, make_packed_loader], ids=["a pair a row", "packed rows"])
+def tiny(request: pytest.FixtureRequest) -> TinyRun:
+    return TinyRun(request.param)
 
 
 @pytest.fixture(scope="module")

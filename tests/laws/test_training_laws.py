@@ -111,7 +111,8 @@ def test_the_dropout_of_a_step_depends_on_its_key_and_its_number_alone() -> None
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def test_one_device_equals_a_mesh(tmp_path: Path) -> None:
+@pytest.mark.parametrize("maker", ["make_loader", "make_packed_loader"])
+def test_one_device_equals_a_mesh(maker: str, tmp_path: Path) -> None:
     """Three steps with dropout, Adam and clipping on eight devices that one CPU plays; also where a run that began on
     one goes on from its checkpoint on eight, or the other way.
 
@@ -120,7 +121,7 @@ def test_one_device_equals_a_mesh(tmp_path: Path) -> None:
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
     path = os.pathsep.join([entry for entry in sys.path if entry])
     program = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("mesh_program.py")), str(tmp_path)],
+        [sys.executable, str(Path(__file__).with_name("mesh_program.py")), str(tmp_path), maker],
         env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

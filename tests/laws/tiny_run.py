@@ -10,6 +10,7 @@ import numpy as np
 import optax
 
 from plainformer.data.loader import PairLoader, SpecialIds
+from plainformer.data.packing import PackedLoader
 from plainformer.models import Transformer, TransformerConfig
 from plainformer.objective import TranslationObjective
 from plainformer.train.state import TrainState, initial_state
@@ -23,21 +24,31 @@ DROPPING = replace(PLAIN, dropout=0.25)
 SPECIAL = SpecialIds(source_pad=3, source_eos=4, target_pad=2, target_bos=0, target_eos=1)
 KEY = jax.random.key(23)
 OBJECTIVE = TranslationObjective(smoothing=0.1)
-PAIRS, LONGEST_SOURCE, LONGEST_TARGET, ROWS = 21, 9, 7, 8
+PAIRS, LONGEST_SOURCE, LONGEST_TARGET, ROWS, ROW_TOKENS = 21, 9, 7, 8, 12
 
 
-def make_loader(seed: int = 1) -> PairLoader:
-    """Three batches of 8 rows an epoch, three rows of them empty; all of one shape, so that one program does."""
+def some_pairs() -> tuple[list[list[int]], list[list[int]]]:
+    """The ids of both sides."""
     random = np.random.default_rng(2)
 
     def sentences(vocab: int, longest: int) -> list[list[int]]:
         lengths = [longest, *random.integers(1, longest, PAIRS - 1)]
         return [random.integers(5, vocab, length).tolist() for length in lengths]
 
-    source = sentences(PLAIN.source_vocab, LONGEST_SOURCE)
-    target = sentences(PLAIN.target_vocab, LONGEST_TARGET)
+    return sentences(PLAIN.source_vocab, LONGEST_SOURCE), sentences(PLAIN.target_vocab, LONGEST_TARGET)
+
+
+def make_loader(seed: int = 1) -> PairLoader:
+    """Three batches of 8 rows an epoch, three rows of them empty; all of one shape, so that one program does."""
     return PairLoader(
-        source, target, SPECIAL, batch_tokens=ROWS * (LONGEST_SOURCE + 1), buckets=1, seed=seed, multiple=8
+        *some_pairs(), SPECIAL, batch_tokens=ROWS * (LONGEST_SOURCE + 1), buckets=1, seed=seed, multiple=8
+    )
+
+
+def make_packed_loader(seed: int = 1) -> PackedLoader:
+    """The same pairs, up to three in a row: two batches of 8 rows an epoch, some rows of the second empty."""
+    return PackedLoader(
+        *some_pairs(), SPECIAL, batch_tokens=ROWS * ROW_TOKENS, row_tokens=ROW_TOKENS, seed=seed, multiple=8
     )
 
 

@@ -121,6 +121,30 @@ def test_rows_without_any_text_are_zeros() -> None:
         assert not one.any()
 
 
+def test_numbers_of_texts_may_be_of_any_width_and_one_row_for_all() -> None:
+    """To the last bit, of 8 and 16 bits as of 32; and a row of them serves a whole batch, as in `allowed`."""
+    shape, one_row = (3, 2, 20, 23, 16, 32), (jnp.full((1, 20), 3), jnp.full((1, 23), 3).at[0, 5:].set(120))
+    for mask in (Within(*one_row), Within(texts_of(3, 20, 5, 1), texts_of(3, 23, 5, 2))):
+        found, defined = both_ways(shape, mask)
+        for one, other in zip(found, defined, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-5, atol=4e-6)
+        repeated = [jnp.broadcast_to(text, (3, text.shape[1])) for text in mask]
+        for dtype in (jnp.int8, jnp.int16, jnp.int32):
+            for other in (mask, Within(*repeated)):
+                again = both_ways(shape, Within(*(text.astype(dtype) for text in other)))[0]
+                assert all(np.array_equal(one, two) for one, two in zip(again, found, strict=True)), dtype
+
+
+@pytest.mark.parametrize("rows", [2, 4, 6])
+def test_numbers_for_another_batch_are_refused(rows: int) -> None:
+    """Machine code would read beyond them, or take those of other rows."""
+    query, key, value, _ = drawn((3, 1, 8, 8, 16, 16))
+    text = jnp.ones((rows, 8), jnp.int32)
+    for mask in (Within(text, text), CausalWithin(text)):
+        with pytest.raises(ValueError, match="broadcast"):
+            short_texts.attention_of_short(query, key, value, mask)
+
+
 def test_calls_that_are_shared_with_other_threads_are_the_same() -> None:
     shape = (150, 4, 40, 44, 32, 48)
     for one, other in zip(*both_ways(shape, masks(shape)["keys"]), strict=True):
