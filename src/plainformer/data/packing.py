@@ -98,7 +98,8 @@ class PackedLoader:
         self.rows = batch_tokens // row_tokens
         if self.rows % multiple:
             raise InputError(
-                f"{self.rows} packed rows of a batch cannot be split evenly over {multiple} (devices by microbatches)",
+                f"the packed rows of a batch, {self.rows}, cannot be split evenly over {multiple} (devices by "
+                "microbatches)",
                 where="data.row_tokens",
                 fix="lower it, or choose another data.batch_tokens",
             )
@@ -134,9 +135,10 @@ class PackedLoader:
 
     def described(self) -> str:
         """The batches, for a log."""
+        rows, each = "row" if self.rows == 1 else "rows", len(self) / len(self._packed)
         return (
-            f"batches: {self.rows:,} rows of {self.row_tokens:,} tokens, {len(self) / len(self._packed):.1f} pairs "
-            f"each; {self.batches_per_epoch:,} an epoch, {self.real_share():.0%} of target positions are real tokens"
+            f"batches: {self.rows:,} {rows} of {self.row_tokens:,} tokens, {each:.1f} pairs each; "
+            f"{self.batches_per_epoch:,} an epoch, {self.real_share():.0%} of target positions are real tokens"
         )
 
     def _plan(self, epoch: int) -> NDArray[np.int64]:

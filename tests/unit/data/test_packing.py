@@ -129,7 +129,7 @@ def test_rows_that_cannot_be_shared_out_evenly_are_refused(multiple: int) -> Non
     with pytest.raises(InputError, match=r"lower it, or choose another data\.batch_tokens") as refused:
         loader(multiple=multiple)
     assert refused.value.where == "data.row_tokens"
-    assert f"{ROWS} packed rows of a batch cannot be split evenly over {multiple} (devices" in str(refused.value)
+    assert f"rows of a batch, {ROWS}, cannot be split evenly over {multiple} (devices" in str(refused.value)
 
 
 def test_the_share_of_real_tokens_is_that_of_an_epoch() -> None:
