@@ -94,13 +94,14 @@ class TranslationTask:
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
         recipe = self.recipe
         train_set, dev_set = self._encode(tokenizers, console)
-        make_loader = self._packed_loader if recipe.data.row_tokens else self._loader
-        loader = make_loader(train_set, tokenizers, multiple=devices * recipe.train.accumulate)
+        row_tokens, buckets = recipe.data.row_tokens, recipe.data.buckets
+        given = self._given(train_set, tokenizers, devices * recipe.train.accumulate)
+        loader = PackedLoader(**given, row_tokens=row_tokens) if row_tokens else PairLoader(**given, buckets=buckets)
         console.say(loader.described())
-        dev_loader, dev = self._loader(dev_set, tokenizers, multiple=devices), dev_set.pairs
+        dev_loader = PairLoader(**self._given(dev_set, tokenizers, devices), buckets=buckets)
         vocabularies = {"source_vocab": tokenizers.source.vocab_size, "target_vocab": tokenizers.target.vocab_size}
         config: Any = self.start.config if self.start else recipe.model.make(**vocabularies)
-        if recipe.data.row_tokens and not self._knows_texts(config, devices):
+        if row_tokens and not self._knows_texts(config, devices):
             console.say(
                 "warning: attention computes all scores of a packed row here, and most of them for nothing: only the "
                 "extra cpu, on one device and in float32, with heads multiples of 16 wide, knows its texts. Lower "
@@ -113,7 +114,7 @@ class TranslationTask:
             dev_batches=dev_loader.in_order,
             shapes=loader.shapes,
             content=lambda model: self._content(model, tokenizers),
-            bleu=self._dev_bleu(dev, tokenizers) if recipe.train.bleu_every else None,
+            bleu=self._dev_bleu(dev_set.pairs, tokenizers) if recipe.train.bleu_every else None,
             initial=self.start.model if self.start else None,
         )
 
@@ -143,29 +144,17 @@ class TranslationTask:
                 console.say(f"{name}: {line}")
         return train_set, dev_set
 
-    def _loader(self, part: Cleaned, tokenizers: Tokenizers, *, multiple: int) -> PairLoader:
-        data = self.recipe.data
-        return PairLoader(
-            part.source_ids,
-            part.target_ids,
-            _special(tokenizers),
-            batch_tokens=data.batch_tokens,
-            buckets=data.buckets,
-            seed=self.recipe.train.seed,
-            multiple=multiple,
-        )
-
-    def _packed_loader(self, part: Cleaned, tokenizers: Tokenizers, *, multiple: int) -> PackedLoader:
-        data = self.recipe.data
-        return PackedLoader(
-            part.source_ids,
-            part.target_ids,
-            _special(tokenizers),
-            batch_tokens=data.batch_tokens,
-            row_tokens=data.row_tokens,
-            seed=self.recipe.train.seed,
-            multiple=multiple,
-        )
+    def _given(self, part: Cleaned, tokenizers: Tokenizers, multiple: int) -> dict[str, Any]:
+        """What every loader is told."""
+        source, target = tokenizers.source, tokenizers.target
+        return {
+            "source": part.source_ids,
+            "target": part.target_ids,
+            "special": SpecialIds(source.pad_id, source.eos_id, target.pad_id, target.bos_id, target.eos_id),
+            "batch_tokens": self.recipe.data.batch_tokens,
+            "seed": self.recipe.train.seed,
+            "multiple": multiple,
+        }
 
     def _knows_texts(self, config: Any, devices: int) -> bool:
         """Whether attention passes over the scores of other texts in a row."""
@@ -199,9 +188,3 @@ class TranslationTask:
             ).bleu
 
         return bleu
-
-
-def _special(tokenizers: Tokenizers) -> SpecialIds:
-    """The ids that frame their texts."""
-    source, target = tokenizers.source, tokenizers.target
-    return SpecialIds(source.pad_id, source.eos_id, target.pad_id, target.bos_id, target.eos_id)
