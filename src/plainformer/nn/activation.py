@@ -26,7 +26,10 @@ def activate(name: ActivationName, x: Float[Array, "*axes"]) -> Float[Array, "*a
 
     JAX keeps every step between them too, as large as they are. In fewer than 32 bits it is the definition.
     """
-    return _activate(name, x) if x.dtype.itemsize >= 4 else ACTIVATIONS[name](x)
+    if x.dtype.itemsize < 4:
+        return ACTIVATIONS[name](x)
+    tokens = x.reshape(-1, x.shape[-1])
+    return _activate(name, tokens).reshape(x.shape)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -161,10 +161,10 @@ class MultiHeadAttention(eqx.Module):
             heads, weights = attention(query, keys, seen.values, allowed(mask))
             trace.record("weights", weights)
             return heads
-        if isinstance(mask, Causal) and causal_kernel.suits(query):
-            return causal_kernel.causal_attention(query, keys, seen.values)
         if short_texts.suits(query, keys, seen.values, mask):
             return short_texts.attention_of_short(query, keys, seen.values, mask)
+        if isinstance(mask, Causal) and causal_kernel.suits(query):
+            return causal_kernel.causal_attention(query, keys, seen.values)
         return fast_attention(query, keys, seen.values, allowed(mask))
 
     def _split(self, x: Float[Array, "batch seq width"], heads: int) -> Float[Array, "batch heads seq d"]:

@@ -21,25 +21,26 @@ class Dropout(eqx.Module):
         """Drop values of `x`; without a key (inference) or at rate 0, return `x` itself."""
         if key is None or self.rate == 0.0:
             return x
-        return _drop(self.rate, x, jax.random.key_data(key))
+        return drop(self.rate, x, jax.random.key_data(key))
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _drop(rate: float, x: Float[Array, "*axes"], key: UInt32[Array, " words"]) -> Float[Array, "*axes"]:
+def drop(rate: float, x: Float[Array, "*axes"], key: UInt32[Array, " words"]) -> Float[Array, "*axes"]:
+    """What is kept of `x` by the words of a key, scaled."""
     keep = cheap_bits(key, x.shape) >= jnp.uint32(round(rate * LEVELS))
     return jnp.where(keep, x * (1.0 / (1.0 - rate)), 0.0)
 
 
 def _drop_forward(rate, x, key):
-    return _drop(rate, x, key), key
+    return drop(rate, x, key), key
 
 
 def _drop_backward(rate, key, d_y):
     # The mask is made again from the key: cheaper than keeping it in memory until here.
-    return _drop(rate, d_y, key), None
+    return drop(rate, d_y, key), None
 
 
-_drop.defvjp(_drop_forward, _drop_backward)
+drop.defvjp(_drop_forward, _drop_backward)
 
 
 def cheap_bits(key: UInt32[Array, " words"], shape: tuple[int, ...]) -> UInt32[Array, "..."]:

@@ -31,6 +31,7 @@ from plainformer.shapes import Array
 # Functions, and the modules that they are in.
 TARGETS = {"product": "int8_code", "attention": "attention_code", "best_words": "best_words_code"}
 TRAINING = {"short_attention": "short_code", "packed_attention": "packed_code"}
+NORMS = {"norm": "join_code", "norm_gradient": "join_code"}
 
 
 def result(shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> jax.ShapeDtypeStruct:
@@ -51,6 +52,16 @@ def are_available() -> bool:
 def serve_training() -> bool:
     """The same of those of `TRAINING`."""
     return default_device().platform == "cpu" and find_spec("numba") is not None and _train()
+
+
+def serve_norms() -> bool:
+    """The same of `NORMS`."""
+    return default_device().platform == "cpu" and find_spec("numba") is not None and _normalise()
+
+
+@cache
+def _normalise() -> bool:
+    return _are_right(NORMS, "training", lambda: {})
 
 
 @cache
@@ -92,30 +103,25 @@ def _training_tried() -> dict[str, tuple[np.ndarray, Any]]:
     The gradient in a packed row, too, and what two tokens find there that see no later ones.
     """
     draw = np.random.default_rng(0)
-    sizes = (1, 11, 1, 112), (1, 9, 1, 112), (1, 9, 1, 80), (1, 11, 1, 80)
-    q, k, v, d_heads = (draw.normal(size=size).astype(np.float32) for size in sizes)
+    q, k, v, d_heads = (draw.normal(size=size).astype(np.float32) for size in ((11, 112), (9, 112), (9, 80), (11, 80)))
     seen = np.arange(9)[None, None, None, :] < 8
-    scores = np.where(seen[0, 0], q[0, :, 0] @ k[0, :, 0].T / math.sqrt(112), -np.inf)
+    scores = np.where(seen[0, 0], q @ k.T / math.sqrt(112), -np.inf)
     p = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
-    d_p = d_heads[0, :, 0] @ v[0, :, 0].T
+    d_p = d_heads @ v.T
     d_scores = p * (d_p - (p * d_p).sum(axis=1, keepdims=True)) / math.sqrt(112)
-    right = {"values": p @ v[0, :, 0], "dQ": d_scores @ k[0, :, 0], "dK": d_scores.T @ q[0, :, 0]}
-    right |= {"dV": p.T @ d_heads[0, :, 0]}
+    right = {"values": p @ v, "dQ": d_scores @ k, "dK": d_scores.T @ q, "dV": p.T @ d_heads}
     early = np.exp(scores[:2, :2]) * np.tril(np.ones((2, 2)))
     right |= {f"{name} in packed rows": one for name, one in right.items() if name != "values"}
-    right |= {"causal values": early / early.sum(axis=1, keepdims=True) @ v[0, :2, 0]}
-    forward = call("short_attention", [result(d_heads.shape)], *map(jnp.asarray, (q, k, v, seen)))
-    given = map(jnp.asarray, (q, k, v, seen, d_heads))
-    backward = call("short_attention", [result(one.shape) for one in (q, k, v)], *given)
-    text = np.ones((1, 11), np.int32), seen[0, 0].astype(np.int32), np.int32(0), d_heads
-    packed = call("packed_attention", [result(one.shape) for one in (q, k, v)], *map(jnp.asarray, (q, k, v, *text)))
-    two = q[:, :2], k[:, :2], v[:, :2], np.ones((1, 2), np.int32), np.ones((1, 2), np.int32), np.int32(1)
-    packed += call("packed_attention", [result((1, 2, 1, 80))], *map(jnp.asarray, two))
-    found = (
-        np.asarray(one).reshape(wanted.shape)
-        for one, wanted in zip(forward + backward + packed, right.values(), strict=True)
-    )
-    return {f"{name} of attention": (one, right[name]) for name, one in zip(right, found, strict=True)}
+    right |= {"causal values": early / early.sum(axis=1, keepdims=True) @ v[:2]}
+    results, one_head = [result(one.shape) for one in (q, k, v)], np.ones(2, np.int32)
+    forward = call("short_attention", [result(d_heads.shape)], *map(jnp.asarray, (q, k, v, seen, one_head)))
+    backward = call("short_attention", results, *map(jnp.asarray, (q, k, v, seen, one_head, d_heads)))
+    text = np.ones((1, 11), np.int32), seen[0, 0].astype(np.int32), np.asarray([0, 1], np.int32), d_heads
+    packed = call("packed_attention", results, *map(jnp.asarray, (q, k, v, *text)))
+    two = q[:2], k[:2], v[:2], np.ones((1, 2), np.int32), np.ones((1, 2), np.int32), one_head
+    packed += call("packed_attention", [result((2, 80))], *map(jnp.asarray, two))
+    found = zip(right.items(), forward + backward + packed, strict=True)
+    return {f"{name} of attention": (np.asarray(one), wanted) for (name, wanted), one in found}
 
 
 # Arguments are NumPy's: a program of XLA's for each of them would take longer than all the rest.

@@ -4,9 +4,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.nn import norm_visit
+from plainformer.nn.dropout import Dropout
 from plainformer.nn.norm_kernel import fast_norm
 from plainformer.nn.precision import upcast
-from plainformer.shapes import Array, Float
+from plainformer.shapes import Array, Float, PRNGKeyArray
 
 
 class LayerNorm(eqx.Module):
@@ -22,8 +24,7 @@ class LayerNorm(eqx.Module):
         self.eps = eps
 
     def __call__(self, x: Float[Array, "*axes d_model"]) -> Float[Array, "*axes d_model"]:
-        tokens = x.reshape(-1, x.shape[-1])
-        return fast_norm(self.eps, True, tokens, self.scale, self.bias).reshape(x.shape)
+        return _of_tokens(self.eps, True, x, self.scale, self.bias)
 
 
 class RMSNorm(eqx.Module):
@@ -37,11 +38,41 @@ class RMSNorm(eqx.Module):
         self.eps = eps
 
     def __call__(self, x: Float[Array, "*axes d_model"]) -> Float[Array, "*axes d_model"]:
-        tokens = x.reshape(-1, x.shape[-1])
-        return fast_norm(self.eps, False, tokens, self.scale, None).reshape(x.shape)
+        return _of_tokens(self.eps, False, x, self.scale, None)
 
 
 Norm = LayerNorm | RMSNorm
+
+
+def norm_of_sum(
+    norm: Norm,
+    x: Float[Array, "*axes d_model"],
+    y: Float[Array, "*axes d_model"],
+    dropout: Dropout,
+    key: PRNGKeyArray | None,
+) -> Float[Array, "*axes d_model"]:
+    """norm(x + dropout(y)), the end of a post-norm sublayer; its fast twin is `norm_of_sum_in_one_visit`."""
+    if not (norm_visit.suits(x, norm.scale) and y.dtype == x.dtype):
+        return norm(x + dropout(y, key))
+    bias = norm.bias if isinstance(norm, LayerNorm) else None
+    words = None if key is None or dropout.rate == 0.0 else jax.random.key_data(key)
+    tokens = (one.reshape(-1, one.shape[-1]) for one in (x, y))
+    found = norm_visit.norm_of_sum_in_one_visit(
+        norm.eps, bias is not None, dropout.rate, *tokens, words, norm.scale, bias
+    )
+    return found.reshape(x.shape)
+
+
+def _of_tokens(
+    eps: float,
+    centred: bool,
+    x: Float[Array, "*axes d_model"],
+    scale: Float[Array, " d_model"],
+    bias: Float[Array, " d_model"] | None,
+) -> Float[Array, "*axes d_model"]:
+    """`normalise`, by the fastest that suits."""
+    fast = norm_visit.norm_in_one_visit if norm_visit.suits(x, scale) else fast_norm
+    return fast(eps, centred, x.reshape(-1, x.shape[-1]), scale, bias).reshape(x.shape)
 
 
 def normalise(

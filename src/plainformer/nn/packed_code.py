@@ -7,7 +7,7 @@ import numpy as np
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import numba
 from plainformer.nn.multiply_code import numbers_at
-from plainformer.nn.short_code import FIRST_KEY, FIRST_QUERY, KEYS, MASK, OF_TEXT, QUERIES, attend
+from plainformer.nn.short_code import FIRST_KEY, FIRST_QUERY, KEYS, MASK, OF_TEXT, QUERIES, attend, whole_numbers_at
 
 NO_TEXT = 0x7FFFFFFF  # behind all numbers of texts
 Result = tuple[int, int]  # where a result is, or 0, and how many numbers it has for each token
@@ -56,7 +56,7 @@ def _find_texts(
 @numba.cfunc(numba.int64(numba.int64), cache=True)
 @no_type_check
 def packed_attention(frame: int) -> int:
-    """What XLA calls with Q, K and V of packed rows, the texts of queries and of keys, and whether it is causal.
+    """What XLA calls with Q, K and V of packed rows, the texts of queries and of keys, whether it is causal, and heads.
 
     It gives what `short_code.short_attention` does.
     """
@@ -66,8 +66,9 @@ def packed_attention(frame: int) -> int:
     _, of_value = code.argument(frame, 2)
     query_text, of_query = code.argument(frame, 3)
     key_text, of_key = code.argument(frame, 4)
-    causal, _ = code.argument(frame, 5)
-    width, value_width = shape[2] * shape[3], shape[2] * of_value[3]
+    settings, _ = code.argument(frame, 5)
+    is_causal, heads = whole_numbers_at(settings, 2)
+    width, value_width = shape[1], of_value[1]
     found_at, _ = code.result(frame, 0)
     by_query, by_key, by_value = (found_at, value_width), (0, width), (0, value_width)
     if code.results(frame) == 3:
@@ -78,8 +79,7 @@ def packed_attention(frame: int) -> int:
     of_queries = numba.carray(code.pointer((query_text,)), (of_query[0], of_query[1]), np.int32)
     of_keys = numba.carray(code.pointer((key_text,)), (of_key[0], of_key[1]), np.int32)
     found = _find_texts(of_queries, of_keys, texts, by_query, by_key, by_value)
-    is_causal = numba.carray(code.pointer((causal,)), (1,), np.int32)[0]
-    attend(frame, 6, texts[:found], 0, 0, np.int64(is_causal))
+    attend(frame, 6, np.int64(heads), texts[:found], 0, 0, np.int64(is_causal))
     # Numba frees an array after its last use, and does not know that its address was one.
     texts[:1] = 0
     return 0

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.norm import Norm
+from plainformer.nn.norm import Norm, norm_of_sum
 from plainformer.shapes import Hidden, PRNGKeyArray
 
 Sublayer = Callable[[Hidden], Hidden]
@@ -19,7 +19,7 @@ class PostNorm(eqx.Module):
     dropout: Dropout
 
     def __call__(self, x: Hidden, sublayer: Sublayer, key: PRNGKeyArray | None) -> Hidden:
-        return keep(self.norm(x + self.dropout(sublayer(x), key)))
+        return keep(norm_of_sum(self.norm, x, sublayer(x), self.dropout, key))
 
 
 class PreNorm(eqx.Module):
@@ -35,7 +35,7 @@ class PreNorm(eqx.Module):
 def keep(x: Hidden) -> Hidden:
     """`x`, computed once: a compiler that fuses would otherwise compute it again inside every operation that uses it,
     and with it all that came before it, since a residual stream is nothing but sums."""
-    return jax.lax.optimization_barrier(x)
+    return jax.lax.optimization_barrier(x.reshape(-1, x.shape[-1])).reshape(x.shape)
 
 
 Residual = PostNorm | PreNorm

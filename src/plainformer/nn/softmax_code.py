@@ -6,10 +6,12 @@ from typing import Any, no_type_check
 import numpy as np
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.exponential_code import LN2_HIGH, LN2_LOW, LOG2_E, SMALLEST, TAYLOR, all_lanes
+from plainformer.nn.exponential_code import LN2_HIGH, LN2_LOW, LOG2_E, SMALLEST, TAYLOR, all_lanes, exponential
 from plainformer.nn.machine_code import F32, I32, I64, LANES, numba
+from plainformer.nn.vector_code import everywhere, is_shown, larger, numbers_of, over_vectors, put, summed
 
 LOWEST = -0x7F7FFFFF  # in the order of whole numbers: next to the least float32
+LEAST = np.finfo(np.float32).min
 
 
 def _emit_power(builder: Any, exponent: Any) -> Any:
@@ -92,6 +94,39 @@ def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
     share = np.float32(1) / total if total > 0 else np.float32(1)
     for key in range(len(scores)):
         scores[key] *= share
+
+
+def _emit_softmax(builder: Any, scores: Any, shown: Any, count: Any, scale: Any) -> None:
+    scales = everywhere(builder, scale)
+
+    def compare(place: Any, so_far: list[Any]) -> list[Any]:
+        is_seen = is_shown(builder, shown, place)
+        numbers = builder.select(is_seen, numbers_of(builder, scores, place), all_lanes(LEAST))
+        return [larger(builder, numbers, so_far[0])]
+
+    [peaks] = over_vectors(builder, count, [all_lanes(LEAST)], compare)
+    peak = everywhere(builder, code.folded(builder, peaks, larger))
+
+    def raise_to_power(place: Any, so_far: list[Any]) -> list[Any]:
+        numbers = builder.fmul(builder.fsub(numbers_of(builder, scores, place), peak), scales)
+        power = builder.select(is_shown(builder, shown, place), exponential(builder, numbers), all_lanes(0.0))
+        put(builder, scores, place, power)
+        return [builder.fadd(so_far[0], power)]
+
+    [totals] = over_vectors(builder, count, [all_lanes(0.0)], raise_to_power)
+    total = summed(builder, totals)
+    none = builder.fcmp_ordered("==", total, F32(0.0))
+    share = everywhere(builder, builder.select(none, F32(1.0), builder.fdiv(F32(1.0), total)))
+
+    def divide(place: Any, _: list[Any]) -> list[Any]:
+        put(builder, scores, place, builder.fmul(numbers_of(builder, scores, place), share))
+        return []
+
+    over_vectors(builder, count, [], divide)
+
+
+# (address of scores, of what is seen of them, how many, a multiple of `LANES`, scale): the same as `softmax`.
+softmax_of_vectors = code.instruction(numba.void, _emit_softmax)
 
 
 @numba.njit(cache=True)

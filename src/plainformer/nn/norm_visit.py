@@ -1,0 +1,120 @@
+"""Norms of x and of x + Dropout(y) in one visit to memory: the fast twins for training on a processor.
+
+XLA goes through memory for the sum, for its mean, its variance and the result, and as often for the gradient; machine
+code reads a token once (`nn/join_code.py`). It is called where a gradient is asked for and `foreign.serve_norms()`, and
+can be differentiated once: who wants second derivatives takes `norm.normalise`, or installs no extra `cpu`.
+"""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from plainformer.machine import on_one_processor
+from plainformer.nn import foreign
+from plainformer.nn.dropout import LEVELS, drop
+from plainformer.nn.norm_kernel import fast_norm
+from plainformer.shapes import Array, Float, UInt32
+
+VECTOR = 16  # numbers of 32 bits in the widest vectors of today
+
+Tokens = Float[Array, "token d_model"]
+Weight = Float[Array, " d_model"]
+Words = UInt32[Array, " words"]
+
+
+class _Kept(NamedTuple):
+    """What the gradient asks for: what was normed, the mean and 1 / √(variance + eps) of each token, and the rest."""
+
+    total: Tokens
+    of_token: Float[Array, "token 2"]
+    scale: Weight
+    bias: Weight | None
+    settings: UInt32[Array, " 6"]
+
+
+def suits(x: Float[Array, "*axes d_model"], scale: Weight) -> bool:
+    """Whether they are float32 on one processor, and tokens are whole vectors."""
+    is_float32 = x.dtype == scale.dtype == jnp.float32
+    return is_float32 and x.shape[-1] % VECTOR == 0 and x.size > 0 and on_one_processor(x)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1))
+def norm_in_one_visit(eps: float, centred: bool, x: Tokens, scale: Weight, bias: Weight | None) -> Tokens:
+    """`norm.normalise` of x."""
+    return fast_norm(eps, centred, x, scale, bias)
+
+
+def _norm_forward(eps, centred, x, scale, bias):
+    if not foreign.serve_norms():
+        return jax.vjp(partial(fast_norm, eps, centred), x, scale, bias)
+    return _visit(_settings(eps, centred), x, scale, bias)
+
+
+def _norm_backward(eps, centred, saved, d_normed):
+    if not isinstance(saved, _Kept):
+        return saved(d_normed)
+    d_x, _, d_scale, d_bias = _visit_again(saved, d_normed, has_dropout=False)
+    return d_x, d_scale, d_bias
+
+
+norm_in_one_visit.defvjp(_norm_forward, _norm_backward)
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
+def norm_of_sum_in_one_visit(
+    eps: float, centred: bool, rate: float, x: Tokens, y: Tokens, words: Words | None, scale: Weight, bias: Weight | None
+) -> Tokens:
+    """`norm.normalise` of x + dropout(y), at this `rate` and by the `words` of its key; without them of x + y."""
+    return fast_norm(eps, centred, x + (y if words is None else drop(rate, y, words)), scale, bias)
+
+
+def _sum_forward(eps, centred, rate, x, y, words, scale, bias):
+    if not foreign.serve_norms():
+
+        def defined(x, y, scale, bias):
+            return fast_norm(eps, centred, x + (y if words is None else drop(rate, y, words)), scale, bias)
+
+        return jax.vjp(defined, x, y, scale, bias)
+    normed, kept = _visit(_settings(eps, centred, rate, words), x, scale, bias, y)
+    return normed, (kept, words)
+
+
+def _sum_backward(eps, centred, rate, saved, d_normed):
+    if not isinstance(saved, tuple):
+        d_x, d_y, d_scale, d_bias = saved(d_normed)
+    else:
+        kept, words = saved
+        d_x, d_y, d_scale, d_bias = _visit_again(kept, d_normed, has_dropout=words is not None)
+    return d_x, d_y, None, d_scale, d_bias
+
+
+norm_of_sum_in_one_visit.defvjp(_sum_forward, _sum_backward)
+
+
+def _settings(eps: float, centred: bool, rate: float = 0.0, words: Words | None = None) -> UInt32[Array, " 6"]:
+    """What machine code is told: three numbers in their bits, two words of a key, and from which on one is kept."""
+    numbers = np.asarray([eps, centred, 1.0 / (1.0 - rate)], np.float32).view(np.uint32)
+    if words is None:
+        return jnp.asarray([*numbers, 0, 0, 0], jnp.uint32)
+    return jnp.concatenate([jnp.asarray(numbers), words[:2], jnp.asarray([round(rate * LEVELS)], jnp.uint32)])
+
+
+def _visit(
+    settings: UInt32[Array, " 6"], x: Tokens, scale: Weight, bias: Weight | None, *y: Tokens
+) -> tuple[Tokens, _Kept]:
+    results = [foreign.result(x.shape), foreign.result((len(x), 2)), *(foreign.result(one.shape) for one in y)]
+    shift = jnp.zeros_like(scale) if bias is None else bias
+    normed, of_token, *total = foreign.call("norm", results, x, scale, shift, settings, *y)
+    return normed, _Kept(*(total or [x]), of_token, scale, bias, settings)
+
+
+def _visit_again(kept: _Kept, d_normed: Tokens, *, has_dropout: bool) -> tuple[Tokens, Tokens, Weight, Weight | None]:
+    """The gradients of x, y, scale and bias."""
+    total, of_token, scale, bias, settings = kept
+    results = [foreign.result(total.shape), foreign.result((2, len(scale)))]
+    results += [foreign.result(total.shape)] * has_dropout
+    d_x, of_norm, *d_y = foreign.call("norm_gradient", results, total, scale, settings, of_token, d_normed)
+    return d_x, d_y[0] if d_y else d_x, of_norm[0], None if bias is None else of_norm[1]
