@@ -29,7 +29,8 @@ def activate(name: ActivationName, x: Float[Array, "*axes"]) -> Float[Array, "*a
     if x.dtype.itemsize < 4:
         return ACTIVATIONS[name](x)
     tokens = x.reshape(-1, x.shape[-1])
-    return _activate(name, tokens).reshape(x.shape)
+    result: Array = _activate(name, tokens)
+    return result.reshape(x.shape)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from plainformer.nn import causal_kernel, few_queries, short_texts
+from plainformer.nn import causal_kernel, few_queries, fused_attention
 from plainformer.nn.cache import KeysValues, Placement, write
 from plainformer.nn.flash import FlashKernel, flash_kernel
 from plainformer.nn.int8 import Grouped
@@ -161,8 +161,8 @@ class MultiHeadAttention(eqx.Module):
             heads, weights = attention(query, keys, seen.values, allowed(mask))
             trace.record("weights", weights)
             return heads
-        if short_texts.suits(query, keys, seen.values, mask):
-            return short_texts.attention_of_short(query, keys, seen.values, mask)
+        if fused_attention.suits(query, keys, seen.values, mask):
+            return fused_attention.fused_attention(query, keys, seen.values, mask)
         if isinstance(mask, Causal) and causal_kernel.suits(query):
             return causal_kernel.causal_attention(query, keys, seen.values)
         return fast_attention(query, keys, seen.values, allowed(mask))

@@ -7,7 +7,7 @@ while it is in a core's own memory (`nn/best_words_code.py`).
 import jax
 import jax.numpy as jnp
 
-from plainformer.nn import foreign
+from plainformer.nn.foreign_call import call, result
 from plainformer.shapes import Array, Bool, Float, Int
 
 Best = tuple[Float[Array, "rows number"], Int[Array, "rows number"]]
@@ -27,6 +27,6 @@ def best_words(logits: Float[Array, "rows vocab"], possible: Bool[Array, "#rows 
     first.
     """
     shape = len(logits), number
-    results = foreign.result(shape), foreign.result(shape, jnp.int32)
-    logprobs, words = foreign.call("best_words", results, logits, possible)
+    results = result(shape), result(shape, jnp.int32)
+    logprobs, words = call("best_words", results, logits, possible)
     return logprobs, words

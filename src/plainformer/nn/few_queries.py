@@ -6,8 +6,8 @@ cache only what a mask shows (`nn/attention_code.py`).
 
 import jax.numpy as jnp
 
-from plainformer.nn import foreign
 from plainformer.nn.cache import KeysValues
+from plainformer.nn.foreign_call import call, result
 from plainformer.nn.mask import allowed
 from plainformer.shapes import Array, Float, Mask
 
@@ -26,6 +26,6 @@ def attention_of_few(query: Query, seen: KeysValues, mask: Mask | None) -> Float
     places = seen.values.shape[2]
     given = allowed(mask)
     shown = jnp.ones((1, 1, 1, places), bool) if given is None else jnp.broadcast_to(given, (*given.shape[:3], places))
-    result = foreign.result((*query.shape[:3], seen.values.shape[3]))
-    (heads,) = foreign.call("attention", [result], query, *seen, shown)
+    found = result((*query.shape[:3], seen.values.shape[3]))
+    (heads,) = call("attention", [found], query, *seen, shown)
     return heads

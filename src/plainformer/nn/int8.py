@@ -11,7 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.nn import foreign
+from plainformer.nn.foreign_call import call, result
 from plainformer.shapes import Array, Float, Int
 
 LEVELS = 127  # of a digit, to either side of zero
@@ -120,7 +120,7 @@ def products(x: Float[Array, "*axes d_in"], weights: Sequence[Grouped]) -> tuple
         if weight.input_bits != weights[0].input_bits:
             raise ValueError(f"weights for inputs of {weights[0].input_bits} bits and of {weight.input_bits}")
     tokens = x.reshape(-1, x.shape[-1]).astype(jnp.float32)
-    results = [foreign.result((len(tokens), weight.d_out)) for weight in weights]
+    results = [result((len(tokens), weight.d_out)) for weight in weights]
     arguments = [part for weight in weights for part in (weight.weight, weight.start, weight.scale, weight.bias)]
-    found = foreign.call("product", results, tokens, *arguments)
+    found = call("product", results, tokens, *arguments)
     return tuple(y.reshape(*x.shape[:-1], y.shape[1]) for y in found)

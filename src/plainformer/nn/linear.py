@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.nn import fused_linear
 from plainformer.shapes import Array, Float, PRNGKeyArray
 
 
@@ -24,7 +25,10 @@ class Linear(eqx.Module):
     def __call__(self, x: Float[Array, "*axes d_in"]) -> Float[Array, "*axes d_out"]:
         # One token axis: the gradient of the weight then contracts a single axis, one plain matrix product.
         tokens = x.reshape(-1, x.shape[-1])
-        y = tokens @ self.weight
-        if self.bias is not None:
-            y = y + self.bias[None, :]
+        if self.bias is None:
+            y = tokens @ self.weight
+        elif fused_linear.suits(tokens, self.weight):
+            y = fused_linear.fused_linear(tokens, self.weight, self.bias)
+        else:
+            y = fused_linear.affine(tokens, self.weight, self.bias)
         return y.reshape(*x.shape[:-1], y.shape[-1])

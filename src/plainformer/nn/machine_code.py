@@ -1,7 +1,7 @@
 """What machine code needs beneath Python: addresses, atomic words, and calls from XLA.
 
 Numba makes machine code of plain Python functions on the machine that it runs on; `int8_code`, `attention_code` and
-`best_words_code` are such, for decoding on a processor, and `short_code` for training (the extra `cpu`). Nothing here
+`best_words_code` are such, for decoding on a processor, and `head_code` for training (the extra `cpu`). Nothing here
 knows of arrays: everything is an address or a number. What XLA hands to a foreign function, and how that asks for
 threads, is laid down in the C header that JAX carries, `xla/ffi/api/c_api.h`: structures whose fields all take eight
 bytes, so that they are read as words.
@@ -157,11 +157,11 @@ def vector(builder: Any, address: Any, kind: Any, count: int) -> tuple[Any, Any]
     return place, loaded
 
 
-def prefetch(builder: Any, address: Any) -> None:
-    """Ask for a line of memory that will soon be read; any address will do."""
+def prefetch(builder: Any, address: Any, how_near: int = 3) -> None:
+    """Ask for a line of memory that will soon be read; any address will do. 3 is the nearest memory."""
     byte = I8.as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
-    to_read, to_keep, data = I32(0), I32(3), I32(1)
+    to_read, to_keep, data = I32(0), I32(how_near), I32(1)
     builder.call(external(builder, "llvm.prefetch", kind), [at(builder, address, I8), to_read, to_keep, data])
 
 

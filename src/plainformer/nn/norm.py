@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.nn import norm_visit
+from plainformer.nn import fused_norm
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.norm_kernel import fast_norm
 from plainformer.nn.precision import upcast
@@ -44,21 +44,21 @@ class RMSNorm(eqx.Module):
 Norm = LayerNorm | RMSNorm
 
 
-def norm_of_sum(
+def add_and_norm(
     norm: Norm,
     x: Float[Array, "*axes d_model"],
     y: Float[Array, "*axes d_model"],
     dropout: Dropout,
     key: PRNGKeyArray | None,
 ) -> Float[Array, "*axes d_model"]:
-    """norm(x + dropout(y)), the end of a post-norm sublayer; its fast twin is `norm_of_sum_in_one_visit`."""
-    if not (norm_visit.suits(x, norm.scale) and y.dtype == x.dtype):
+    """norm(x + dropout(y)), the end of a post-norm sublayer; its fast twin is `fused_add_and_norm`."""
+    if not (fused_norm.suits(x, norm.scale) and y.dtype == x.dtype):
         return norm(x + dropout(y, key))
     bias = norm.bias if isinstance(norm, LayerNorm) else None
     words = None if key is None or dropout.rate == 0.0 else jax.random.key_data(key)
-    tokens = (one.reshape(-1, one.shape[-1]) for one in (x, y))
-    found = norm_visit.norm_of_sum_in_one_visit(
-        norm.eps, bias is not None, dropout.rate, *tokens, words, norm.scale, bias
+    tokens, added = (one.reshape(-1, one.shape[-1]) for one in (x, y))
+    found: Array = fused_norm.fused_add_and_norm(
+        norm.eps, bias is not None, dropout.rate, tokens, added, words, norm.scale, bias
     )
     return found.reshape(x.shape)
 
@@ -71,8 +71,9 @@ def _of_tokens(
     bias: Float[Array, " d_model"] | None,
 ) -> Float[Array, "*axes d_model"]:
     """`normalise`, by the fastest that suits."""
-    fast = norm_visit.norm_in_one_visit if norm_visit.suits(x, scale) else fast_norm
-    return fast(eps, centred, x.reshape(-1, x.shape[-1]), scale, bias).reshape(x.shape)
+    fast = fused_norm.fused_norm if fused_norm.suits(x, scale) else fast_norm
+    normed: Array = fast(eps, centred, x.reshape(-1, x.shape[-1]), scale, bias)
+    return normed.reshape(x.shape)
 
 
 def normalise(

@@ -1,13 +1,14 @@
-"""Attention to texts in packed rows and its gradient in machine code: which they are, and then as in `short_code`."""
+"""Attention to texts in packed rows and its gradient in machine code: which they are, and then as in `text_code`."""
 
 from typing import no_type_check
 
 import numpy as np
 
 from plainformer.nn import machine_code as code
+from plainformer.nn.head_code import FIRST_KEY, FIRST_QUERY, KEYS, MASK, OF_TEXT, QUERIES
 from plainformer.nn.machine_code import numba
 from plainformer.nn.multiply_code import numbers_at
-from plainformer.nn.short_code import FIRST_KEY, FIRST_QUERY, KEYS, MASK, OF_TEXT, QUERIES, attend, whole_numbers_at
+from plainformer.nn.text_code import attend, whole_numbers_at
 
 NO_TEXT = 0x7FFFFFFF  # behind all numbers of texts
 Result = tuple[int, int]  # where a result is, or 0, and how many numbers it has for each token
@@ -58,7 +59,7 @@ def _find_texts(
 def packed_attention(frame: int) -> int:
     """What XLA calls with Q, K and V of packed rows, the texts of queries and of keys, whether it is causal, and heads.
 
-    It gives what `short_code.short_attention` does.
+    It gives what `text_code.text_attention` does.
     """
     if code.asks_for_version(frame):
         return 0

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.norm import Norm, norm_of_sum
+from plainformer.nn.norm import Norm, add_and_norm
 from plainformer.shapes import Hidden, PRNGKeyArray
 
 Sublayer = Callable[[Hidden], Hidden]
@@ -19,7 +19,7 @@ class PostNorm(eqx.Module):
     dropout: Dropout
 
     def __call__(self, x: Hidden, sublayer: Sublayer, key: PRNGKeyArray | None) -> Hidden:
-        return keep(norm_of_sum(self.norm, x, sublayer(x), self.dropout, key))
+        return keep(add_and_norm(self.norm, x, sublayer(x), self.dropout, key))
 
 
 class PreNorm(eqx.Module):

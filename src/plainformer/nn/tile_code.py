@@ -9,9 +9,10 @@ from plainformer.nn.machine_code import F16, F32, I32, I64, LANES, ir
 LINE = 64  # bytes that come from memory together
 
 
-def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True) -> Callable[..., None]:
-    """y = a B for so many rows and columns; rows of each are so many bytes apart, and so are the numbers of a row of a.
+def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True, adds: bool = False) -> Callable[..., None]:
+    """y = a B, or y + a B where it `adds`, for so many rows and columns.
 
+    Rows of each are so many bytes apart, and so are the numbers of a row of a.
     A number of B takes `size` bytes: float32, or float16. Where it asks ahead, its last operand says how many bytes
     further the next B is that will be wanted.
     """
@@ -42,6 +43,7 @@ def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True) -> Ca
         for row, totals in enumerate(code.sums_of_products(builder, count, 1, zeros, number, some_columns, add)):
             for column, total in enumerate(totals):
                 address = builder.add(builder.add(y, builder.mul(y_row, I64(row))), I64(4 * lanes * column))
+                total = builder.fadd(code.vector(builder, address, F32, lanes)[1], total) if adds else total
                 builder.store(total, code.at(builder, address, total.type)).align = 1
 
     return emit

@@ -75,7 +75,11 @@ def turned(builder: Any, rows: list[Any]) -> list[Any]:
             if not row & width:
                 pair = rows[row], rows[row + width]
                 for place, lanes in ((row, first), (row + width, second)):
-                    rows = [*rows[:place], builder.shuffle_vector(*pair, code.constant(I32, *lanes)), *rows[place + 1 :]]
+                    rows = [
+                        *rows[:place],
+                        builder.shuffle_vector(*pair, code.constant(I32, *lanes)),
+                        *rows[place + 1 :],
+                    ]
         width *= 2
     return rows
 

@@ -14,8 +14,8 @@ from plainformer.errors import InputError
 from plainformer.evaluate.bleu import check_tokenizer, score_translations
 from plainformer.folder import Model, ModelFolder
 from plainformer.models.transformer import Transformer
-from plainformer.nn.foreign import serve_training
-from plainformer.nn.short_texts import VECTOR
+from plainformer.nn.foreign import serve_attention
+from plainformer.nn.fused_attention import VECTOR
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
 from plainformer.runs.learnt import learnt
@@ -159,7 +159,7 @@ class TranslationTask:
     def _knows_texts(self, config: Any, devices: int) -> bool:
         """Whether attention passes over the scores of other texts in a row."""
         is_wide = config.key_width % VECTOR == 0 and config.value_width % VECTOR == 0
-        return devices == 1 and self.recipe.train.compute_dtype == "float32" and is_wide and serve_training()
+        return devices == 1 and self.recipe.train.compute_dtype == "float32" and is_wide and serve_attention()
 
     def _content(self, model: Model, tokenizers: Tokenizers) -> ModelFolder:
         recipe, data = self.recipe, self.recipe.data

@@ -293,22 +293,31 @@ def test_code_just_made_and_code_that_is_found_compute_the_same_bits(tmp_path: P
     """Sums whose order LLVM chose came out otherwise in the process that had made the code than in all later ones, and
     a run resumed there was another run."""
     program = (
-        "import hashlib, jax, numpy as np; from plainformer.nn import foreign, short_texts\n"
+        "import hashlib, jax, numpy as np; from plainformer.nn import foreign, fused_attention\n"
         "from plainformer.nn.best_words import best_words\n"
         "from plainformer.nn.cache import KeysValues; from plainformer.nn.few_queries import attention_of_few\n"
         "from plainformer.shapes import CausalWithin, Within\n"
-        "assert foreign.serve_training() and foreign.are_available()\n"
+        "from plainformer.nn.fused_linear import fused_linear\n"
+        "from plainformer.nn.fused_norm import fused_add_and_norm\n"
+        "from plainformer.nn.mask import causal_mask\n"
+        "assert foreign.serve_attention() and foreign.are_available() and foreign.serve_layers()\n"
         "draw, all_bits = np.random.default_rng(0), hashlib.sha256()\n"
         "for keys in (13, 16, 22, 31, 40, 48, 49, 64):\n"
         "    q, k, v = (draw.normal(size=(9, 4, keys, 32)).astype(np.float32) for _ in range(3))\n"
         "    mask = (np.arange(keys) < draw.integers(1, keys + 1, 9)[:, None])[:, None, None, :]\n"
         "    begins = draw.random((2, 9, keys)) < 0.1\n"
         "    texts = np.int32(1 + np.cumsum(begins, axis=2)) * (np.arange(keys) < 40)\n"
-        "    for shown in (mask, Within(*texts), CausalWithin(texts[0])):\n"
-        "        found, back = jax.vjp(lambda *given: short_texts.attention_of_short(*given, shown), q, k, v)\n"
+        "    for shown in (mask, Within(*texts), CausalWithin(texts[0]), causal_mask(keys)):\n"
+        "        found, back = jax.vjp(lambda *given: fused_attention.fused_attention(*given, shown), q, k, v)\n"
         "        for one in (found, *back(q)): all_bits.update(np.asarray(one).tobytes())\n"
         "    few = attention_of_few(q, KeysValues(k.swapaxes(2, 3), v), mask)\n"
         "    all_bits.update(np.asarray(few).tobytes())\n"
+        "x, y, g = draw.normal(size=(3, 777, 144)).astype(np.float32)\n"
+        "key = jax.random.key_data(jax.random.key(1))\n"
+        "for way in (lambda x: fused_add_and_norm(1e-5, True, 0.3, x, y, key, x[0], x[1]),\n"
+        "            lambda x: fused_linear(x, y[:144], y[0])):\n"
+        "    found, back = jax.vjp(way, x)\n"
+        "    for one in (found, *back(g)): all_bits.update(np.asarray(one).tobytes())\n"
         "for one in best_words(draw.normal(size=(33, 4096)).astype(np.float32), np.ones((1, 4096), bool), 5):\n"
         "    all_bits.update(np.asarray(one).tobytes())\n"
         "print(all_bits.hexdigest())"
@@ -360,11 +369,11 @@ def test_where_it_does_not_work_products_of_xla_serve(monkeypatch: pytest.Monkey
         raise RuntimeError("no such instruction\nand more")
 
     monkeypatch.setattr(foreign, "import_module", fail)
-    foreign._work.cache_clear()
+    foreign._decode.cache_clear()
     with pytest.warns(UserWarning, match="does not work here: RuntimeError: no such instruction$"):
         assert not foreign.are_available()
     monkeypatch.undo()
-    foreign._work.cache_clear()
+    foreign._decode.cache_clear()
     assert foreign.are_available()
 
 
@@ -376,13 +385,13 @@ def test_ctrl_c_while_code_is_compiled_is_kept_for_afterwards(monkeypatch: pytes
         done.append(module)
         return real(module)
 
-    foreign._work.cache_clear()
+    foreign._decode.cache_clear()
     monkeypatch.setattr(foreign, "import_module", interrupted)
     with pytest.raises(KeyboardInterrupt):
         foreign.are_available()
     monkeypatch.undo()
     assert foreign.are_available()
-    assert len(done) > len(foreign.TARGETS), "all was registered, Numba itself included"
+    assert len(done) > len(foreign.DECODING), "all was registered, Numba itself included"
 
 
 def test_without_the_extra_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

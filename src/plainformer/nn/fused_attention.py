@@ -1,7 +1,7 @@
 """The fast twin of `attention.attention` for training on short texts on a processor, in machine code.
 
 A sentence has a few hundred scores a head, too few for XLA's products to be quick, and turning heads and tokens round
-for them takes as long again (`nn/short_code.py`). Texts have a row each, or are packed, several in a row
+for them takes as long again (`nn/head_code.py`). Texts have a row each, or are packed, several in a row
 (`nn/packed_code.py`); then nobody knows beforehand how long they are, and all go this way.
 """
 
@@ -12,6 +12,7 @@ import jax.numpy as jnp
 
 from plainformer.machine import on_one_processor
 from plainformer.nn import causal_kernel, foreign, kernel
+from plainformer.nn.foreign_call import call, result
 from plainformer.nn.kernel import Key, Output, Query, Value
 from plainformer.nn.mask import allowed
 from plainformer.shapes import Array, Causal, CausalWithin, Float, Mask, Within
@@ -41,8 +42,8 @@ def suits(query: Query, key: Key, value: Value, mask: Mask | None) -> bool:
 
 
 @jax.custom_vjp
-def attention_of_short(query: Query, key: Key, value: Value, mask: Mask | None = None) -> Output:
-    """softmax(Q Kᵀ / √d_k) V; with a gradient by machine code, where `foreign.serve_training()`.
+def fused_attention(query: Query, key: Key, value: Value, mask: Mask | None = None) -> Output:
+    """softmax(Q Kᵀ / √d_k) V; with a gradient by machine code, where `foreign.serve_attention()`.
 
     Where nobody asks for a gradient, it is `kernel.fast_attention`, but for packed rows, most of whose scores nobody
     sees. It can be differentiated once: who wants second derivatives takes `attention.attention`, or installs no extra
@@ -60,12 +61,12 @@ def _by_products(query: Query, key: Key, value: Value, mask: Mask | None) -> Out
 
 
 def _forward(query: Query, key: Key, value: Value, mask: Mask | None) -> tuple[Output, Any]:
-    if not foreign.serve_training():
-        return jax.vjp(lambda *given: _by_products(*given, mask), query, key, value)
+    if not foreign.serve_attention():
+        return jax.vjp(lambda query, key, value: _by_products(query, key, value, mask), query, key, value)
     batch, heads, queries, _ = query.shape
     name, shown = _shown(mask, query, key)
     arguments = *map(_by_token, (query, key, value)), *shown
-    (output,) = foreign.call(name, [foreign.result((batch * queries, heads * value.shape[3]))], *arguments)
+    (output,) = call(name, [result((batch * queries, heads * value.shape[3]))], *arguments)
     return _by_head(output, batch, heads), _Kept(query, key, value, mask)
 
 
@@ -75,12 +76,12 @@ def _backward(saved: Any, d_output: Output) -> tuple[Query, Key, Value, None]:
     batch, heads, _, _ = saved.query.shape
     given = [_by_token(one) for one in (saved.query, saved.key, saved.value)]
     name, shown = _shown(saved.mask, saved.query, saved.key)
-    gradients = foreign.call(name, [foreign.result(one.shape) for one in given], *given, *shown, _by_token(d_output))
+    gradients = call(name, [result(one.shape) for one in given], *given, *shown, _by_token(d_output))
     d_query, d_key, d_value = (_by_head(one, batch, heads) for one in gradients)
     return d_query, d_key, d_value, None
 
 
-attention_of_short.defvjp(_forward, _backward)
+fused_attention.defvjp(_forward, _backward)
 
 
 def _by_token(x: Float[Array, "batch heads seq d"]) -> Float[Array, "token width"]:
@@ -106,4 +107,4 @@ def _shown(mask: Mask | None, query: Query, key: Key) -> tuple[str, tuple[Array,
         return "packed_attention", (*(one.astype(jnp.int32) for one in texts), settings)
     shown = allowed(mask)
     given = jnp.ones((1, 1, 1, keys), bool) if shown is None else jnp.broadcast_to(shown, (*shown.shape[:3], keys))
-    return "short_attention", (given, jnp.asarray([batch, heads], jnp.int32))
+    return "text_attention", (given, jnp.asarray([batch, heads], jnp.int32))

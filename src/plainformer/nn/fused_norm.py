@@ -1,12 +1,12 @@
 """Norms of x and of x + Dropout(y) in one visit to memory: the fast twins for training on a processor.
 
 XLA goes through memory for the sum, for its mean, its variance and the result, and as often for the gradient; machine
-code reads a token once (`nn/join_code.py`). It is called where a gradient is asked for and `foreign.serve_norms()`, and
+code reads a token once (`nn/norm_code.py`). It is called where a gradient is asked for and `foreign.serve_layers()`; it
 can be differentiated once: who wants second derivatives takes `norm.normalise`, or installs no extra `cpu`.
 """
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ import numpy as np
 from plainformer.machine import on_one_processor
 from plainformer.nn import foreign
 from plainformer.nn.dropout import LEVELS, drop
+from plainformer.nn.foreign_call import call, result
 from plainformer.nn.norm_kernel import fast_norm
 from plainformer.shapes import Array, Float, UInt32
 
@@ -42,13 +43,13 @@ def suits(x: Float[Array, "*axes d_model"], scale: Weight) -> bool:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1))
-def norm_in_one_visit(eps: float, centred: bool, x: Tokens, scale: Weight, bias: Weight | None) -> Tokens:
+def fused_norm(eps: float, centred: bool, x: Tokens, scale: Weight, bias: Weight | None) -> Tokens:
     """`norm.normalise` of x."""
     return fast_norm(eps, centred, x, scale, bias)
 
 
 def _norm_forward(eps, centred, x, scale, bias):
-    if not foreign.serve_norms():
+    if not foreign.serve_layers():
         return jax.vjp(partial(fast_norm, eps, centred), x, scale, bias)
     return _visit(_settings(eps, centred), x, scale, bias)
 
@@ -60,24 +61,32 @@ def _norm_backward(eps, centred, saved, d_normed):
     return d_x, d_scale, d_bias
 
 
-norm_in_one_visit.defvjp(_norm_forward, _norm_backward)
+fused_norm.defvjp(_norm_forward, _norm_backward)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
-def norm_of_sum_in_one_visit(
-    eps: float, centred: bool, rate: float, x: Tokens, y: Tokens, words: Words | None, scale: Weight, bias: Weight | None
+def fused_add_and_norm(
+    eps: float,
+    centred: bool,
+    rate: float,
+    x: Tokens,
+    y: Tokens,
+    words: Words | None,
+    scale: Weight,
+    bias: Weight | None,
 ) -> Tokens:
     """`norm.normalise` of x + dropout(y), at this `rate` and by the `words` of its key; without them of x + y."""
+    return _by_parts(eps, centred, rate, x, y, words, scale, bias)
+
+
+def _by_parts(eps, centred, rate, x, y, words, scale, bias):
     return fast_norm(eps, centred, x + (y if words is None else drop(rate, y, words)), scale, bias)
 
 
 def _sum_forward(eps, centred, rate, x, y, words, scale, bias):
-    if not foreign.serve_norms():
-
-        def defined(x, y, scale, bias):
-            return fast_norm(eps, centred, x + (y if words is None else drop(rate, y, words)), scale, bias)
-
-        return jax.vjp(defined, x, y, scale, bias)
+    if not foreign.serve_layers():
+        given = x, y, scale, bias
+        return jax.vjp(lambda x, y, *of_norm: _by_parts(eps, centred, rate, x, y, words, *of_norm), *given)
     normed, kept = _visit(_settings(eps, centred, rate, words), x, scale, bias, y)
     return normed, (kept, words)
 
@@ -91,7 +100,7 @@ def _sum_backward(eps, centred, rate, saved, d_normed):
     return d_x, d_y, None, d_scale, d_bias
 
 
-norm_of_sum_in_one_visit.defvjp(_sum_forward, _sum_backward)
+fused_add_and_norm.defvjp(_sum_forward, _sum_backward)
 
 
 def _settings(eps: float, centred: bool, rate: float = 0.0, words: Words | None = None) -> UInt32[Array, " 6"]:
@@ -105,16 +114,16 @@ def _settings(eps: float, centred: bool, rate: float = 0.0, words: Words | None 
 def _visit(
     settings: UInt32[Array, " 6"], x: Tokens, scale: Weight, bias: Weight | None, *y: Tokens
 ) -> tuple[Tokens, _Kept]:
-    results = [foreign.result(x.shape), foreign.result((len(x), 2)), *(foreign.result(one.shape) for one in y)]
+    results = [result(x.shape), result((len(x), 2)), *(result(one.shape) for one in y)]
     shift = jnp.zeros_like(scale) if bias is None else bias
-    normed, of_token, *total = foreign.call("norm", results, x, scale, shift, settings, *y)
-    return normed, _Kept(*(total or [x]), of_token, scale, bias, settings)
+    normed, of_token, *total = call("norm", results, x, scale, shift, settings, *y)
+    return normed, _Kept(total[0] if total else x, of_token, scale, bias, settings)
 
 
 def _visit_again(kept: _Kept, d_normed: Tokens, *, has_dropout: bool) -> tuple[Tokens, Tokens, Weight, Weight | None]:
     """The gradients of x, y, scale and bias."""
     total, of_token, scale, bias, settings = kept
-    results = [foreign.result(total.shape), foreign.result((2, len(scale)))]
-    results += [foreign.result(total.shape)] * has_dropout
-    d_x, of_norm, *d_y = foreign.call("norm_gradient", results, total, scale, settings, of_token, d_normed)
+    results = [result(total.shape), result((2, len(scale)))]
+    results += [result(total.shape)] * has_dropout
+    d_x, of_norm, *d_y = call("norm_gradient", results, total, scale, settings, of_token, d_normed)
     return d_x, d_y[0] if d_y else d_x, of_norm[0], None if bias is None else of_norm[1]

@@ -1,7 +1,8 @@
-"""Attention to short texts in machine code, against the definition. It comes with the extra `cpu`."""
+"""Attention in machine code, against the definition. It comes with the extra `cpu`."""
 
 import os
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,9 +18,9 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from plainformer.data.loader import Batch
 from plainformer.models import Transformer, TransformerConfig
-from plainformer.nn import foreign, machine_code, short_texts
+from plainformer.nn import foreign, foreign_trials, fused_attention, machine_code
 from plainformer.nn.attention import attention
-from plainformer.nn.mask import allowed
+from plainformer.nn.mask import allowed, causal_mask
 from plainformer.nn.stack import scanned
 from plainformer.objective import TranslationObjective
 from plainformer.shapes import CausalWithin, Mask, Within
@@ -31,7 +32,7 @@ Shape = tuple[int, int, int, int, int, int]  # batch, heads, queries, keys, d_k,
 
 @pytest.fixture(autouse=True)
 def _served() -> None:
-    assert foreign.serve_training(), "the tests' extra installs Numba, so that its code is always tested"
+    assert foreign.serve_attention(), "the tests' extra installs Numba, so that its code is always tested"
 
 
 def drawn(shape: Shape) -> tuple[jax.Array, ...]:
@@ -70,7 +71,7 @@ def both_ways(shape: Shape, mask: Mask | None) -> list[list[np.ndarray]]:
     """What machine code and the definition find, and their gradients of queries, keys and values."""
     *given, gradient = drawn(shape)
     found = []
-    for way in (short_texts.attention_of_short, lambda q, k, v, mask: attention(q, k, v, allowed(mask))[0]):
+    for way in (fused_attention.fused_attention, lambda q, k, v, mask: attention(q, k, v, allowed(mask))[0]):
         heads, backward = jax.vjp(lambda q, k, v, way=way: way(q, k, v, mask), *given)
         found.append([np.asarray(one) for one in (heads, *backward(gradient))])
     return found
@@ -115,6 +116,13 @@ def test_in_packed_rows_each_text_has_its_own_values_and_gradients(
         assert not of_queries.swapaxes(1, 2)[alone].any()
 
 
+@pytest.mark.parametrize("length", [2, 47, 48, 49, 96, 145, 300])
+def test_where_nobody_sees_later_keys_the_rest_is_as_defined(length: int) -> None:
+    """Around the ends of strips of 48 queries, each of which is computed with the keys up to its own end."""
+    for one, other in zip(*both_ways((2, 3, length, length, 32, 16), causal_mask(length)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
 def test_rows_without_any_text_are_zeros() -> None:
     nothing = jnp.zeros((2, 20), jnp.int32)
     for one in both_ways((2, 3, 20, 20, 16, 16), CausalWithin(nothing))[0]:
@@ -142,7 +150,7 @@ def test_numbers_for_another_batch_are_refused(rows: int) -> None:
     text = jnp.ones((rows, 8), jnp.int32)
     for mask in (Within(text, text), CausalWithin(text)):
         with pytest.raises(ValueError, match="broadcast"):
-            short_texts.attention_of_short(query, key, value, mask)
+            fused_attention.fused_attention(query, key, value, mask)
 
 
 def test_calls_that_are_shared_with_other_threads_are_the_same() -> None:
@@ -156,7 +164,7 @@ def test_a_row_that_sees_nothing_is_zero_and_passes_nothing_on() -> None:
     query, key, value, gradient = drawn((2, 2, 5, 9, 16, 16))
     query, key, value = query.at[1, :, 3].set(1e30), key.at[0].set(1e30), value.at[0].set(-1e30)
     mask = jnp.ones((2, 1, 5, 9), bool).at[0].set(False).at[1, 0, 3].set(False)
-    heads, backward = jax.vjp(lambda *given: short_texts.attention_of_short(*given, mask), query, key, value)
+    heads, backward = jax.vjp(lambda *given: fused_attention.fused_attention(*given, mask), query, key, value)
     d_query, d_key, d_value = backward(gradient)
     for one in (heads, d_query):
         assert not np.asarray(one[0]).any()
@@ -171,7 +179,7 @@ def test_what_is_not_a_number_stays_so() -> None:
     query, key, value, gradient = drawn((2, 1, 6, 7, 16, 16))
 
     def found(*given: jax.Array) -> tuple[jax.Array, ...]:
-        heads, backward = jax.vjp(lambda *given: short_texts.attention_of_short(*given, None), *given)
+        heads, backward = jax.vjp(lambda *given: fused_attention.fused_attention(*given, None), *given)
         return heads, *backward(gradient)
 
     heads, d_query, *_ = found(query.at[0, 0, 2, 3].set(jnp.nan), key, value)
@@ -193,7 +201,7 @@ def test_a_text_does_not_depend_on_its_company() -> None:
 
     def found(at: slice) -> list[jax.Array]:
         some = [one[at] for one in given]
-        heads, backward = jax.vjp(lambda *some: short_texts.attention_of_short(*some, mask[at]), *some)
+        heads, backward = jax.vjp(lambda *some: fused_attention.fused_attention(*some, mask[at]), *some)
         return [heads, *backward(gradient[at])]
 
     for alone, among in zip(found(slice(4, 5)), found(slice(None)), strict=True):
@@ -201,16 +209,18 @@ def test_a_text_does_not_depend_on_its_company() -> None:
 
 
 def test_vectors_are_as_wide_as_machine_code_has_them() -> None:
-    assert short_texts.VECTOR == machine_code.LANES
+    assert fused_attention.VECTOR == machine_code.LANES
 
 
 def test_what_is_long_narrow_or_rounded_goes_by_products() -> None:
     def suits(shape: Shape, mask: Mask | None = None, dtype: Any = jnp.float32) -> bool:
         query, key, value, _ = (one.astype(dtype) for one in drawn(shape))
-        return short_texts.suits(query, key, value, mask)
+        return fused_attention.suits(query, key, value, mask)
 
     assert suits((1, 1, 4, 64, 16, 32))
     assert not suits((1, 1, 4, 65, 16, 32))
+    assert suits((1, 1, 1024, 1024, 16, 16), causal_mask(1024))
+    assert not suits((1, 1, 1025, 1025, 16, 16), causal_mask(1025))
     texts = Within(jnp.ones((1, 4), jnp.int32), jnp.ones((1, 65), jnp.int32))
     assert suits((1, 1, 4, 65, 16, 32), texts), "of packed rows nobody knows how long their texts are"
     assert not suits((1, 1, 4, 8, 20, 32))
@@ -223,7 +233,7 @@ def test_what_is_long_narrow_or_rounded_goes_by_products() -> None:
 def test_without_machine_code_the_gradient_is_that_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = (2, 3, 8, 9, 16, 16)
     with_it = both_ways(shape, masks(shape)["keys"])[0]
-    monkeypatch.setattr(foreign, "serve_training", lambda: False)
+    monkeypatch.setattr(foreign, "serve_attention", lambda: False)
     without, defined = both_ways(shape, masks(shape)["keys"])
     for one, other, third in zip(with_it, without, defined, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=4e-6)
@@ -252,7 +262,7 @@ def some_pairs(*, are_packed: bool = False) -> Batch:
 
 def calls(function: Any, *arguments: Any) -> int:
     """How many calls of it there are in a program."""
-    return str(jax.make_jaxpr(function)(*arguments)).count("target_name=plainformer_")
+    return len(re.findall(r"target_name=plainformer_\w+_attention\b", str(jax.make_jaxpr(function)(*arguments))))
 
 
 @pytest.mark.parametrize("are_packed", [False, True])
@@ -284,7 +294,8 @@ def test_a_step_is_that_by_products(way: str, are_packed: bool, monkeypatch: pyt
     settings = {"accumulated": StepSettings(accumulate=2), "layers computed again": StepSettings(remat=True)}
     optimizer, found = optax.sgd(1.0), []
     for serves in (True, False):
-        monkeypatch.setattr(foreign, "serve_training", lambda serves=serves: serves)
+        for serve in ("serve_attention", "serve_layers"):
+            monkeypatch.setattr(foreign, serve, lambda serves=serves: serves)
         state = initial_state(translator(layers=2), optimizer)
         state = scanned(state) if way == "in a loop" else state
         step = make_step(TranslationObjective(0.1), optimizer, settings.get(way, StepSettings()), jax.random.key(0))
@@ -301,13 +312,13 @@ def test_a_step_is_that_by_products(way: str, are_packed: bool, monkeypatch: pyt
 def test_on_a_processor_with_narrow_vectors_it_is_the_same(tmp_path: Path) -> None:
     """Its registers hold fewer sums. Where they may be wide, Numba makes code for a processor of 2013."""
     program = (
-        "import jax, jax.numpy as jnp, numpy as np; from plainformer.nn import foreign, short_texts\n"
+        "import jax, jax.numpy as jnp, numpy as np; from plainformer.nn import foreign, fused_attention\n"
         "from plainformer.nn.attention import attention\n"
-        "assert foreign.serve_training()\n"
+        "assert foreign.serve_attention()\n"
         "from plainformer.nn import multiply_code; assert multiply_code.WIDEST == 16\n"
         "draw = np.random.default_rng(0)\n"
         "q, k, v, g = (jnp.asarray(draw.normal(size=(2, 3, n, 48)), jnp.float32) for n in (11, 37, 37, 11))\n"
-        "found = [jax.vjp(way, q, k, v) for way in (short_texts.attention_of_short, lambda *a: attention(*a)[0])]\n"
+        "found = [jax.vjp(way, q, k, v) for way in (fused_attention.fused_attention, lambda *a: attention(*a)[0])]\n"
         "for one, other in zip(*((out, *back(g)) for out, back in found)):\n"
         "    np.testing.assert_allclose(one, other, rtol=1e-5, atol=4e-6)"
     )
@@ -318,10 +329,10 @@ def test_on_a_processor_with_narrow_vectors_it_is_the_same(tmp_path: Path) -> No
 
 
 def test_where_it_is_wrong_products_serve_and_a_warning_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    foreign._train.cache_clear()
-    monkeypatch.setattr(foreign, "_training_tried", lambda: {"dQ of attention": (np.ones(2), np.zeros(2))})
+    foreign._attend.cache_clear()
+    monkeypatch.setattr(foreign_trials, "attention", lambda: {"dQ of attention": (np.ones(2), np.zeros(2))})
     with pytest.warns(UserWarning, match="training does without machine code, .*: dQ of attention"):
-        assert not foreign.serve_training()
+        assert not foreign.serve_attention()
     monkeypatch.undo()
-    foreign._train.cache_clear()
-    assert foreign.serve_training()
+    foreign._attend.cache_clear()
+    assert foreign.serve_attention()

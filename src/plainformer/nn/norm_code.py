@@ -99,7 +99,9 @@ def _emit_norm(kind: int) -> Callable[..., None]:
 
         def write(place: Any, _: list[Any]) -> list[Any]:
             numbers = builder.fmul(builder.fsub(numbers_of(builder, total, place), means), rates)
-            numbers = code.multiply_add(builder, numbers, numbers_of(builder, scale, place), numbers_of(builder, bias, place))
+            numbers = code.multiply_add(
+                builder, numbers, numbers_of(builder, scale, place), numbers_of(builder, bias, place)
+            )
             put(builder, out, place, numbers)
             return []
 
