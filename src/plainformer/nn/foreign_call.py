@@ -8,6 +8,8 @@ from jax.typing import DTypeLike
 
 from plainformer.shapes import Array
 
+VECTOR = 16  # numbers of 32 bits in the widest vectors of today, whole ones of which most machine code takes
+
 
 def result(shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> jax.ShapeDtypeStruct:
     """What a call gives."""

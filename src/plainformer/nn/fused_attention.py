@@ -1,8 +1,9 @@
-"""The fast twin of `attention.attention` for training on short texts on a processor, in machine code.
+"""The fast twin of `attention.attention` for training on a processor, in machine code.
 
 A sentence has a few hundred scores a head, too few for XLA's products to be quick, and turning heads and tokens round
-for them takes as long again (`nn/head_code.py`). Texts have a row each, or are packed, several in a row
-(`nn/packed_code.py`); then nobody knows beforehand how long they are, and all go this way.
+for them takes as long again; of longer texts in which nobody sees later tokens nearly half of the scores need not be
+computed (`nn/head_code.py`). Texts have a row each, or are packed, several in a row (`nn/packed_code.py`); then nobody
+knows beforehand how long they are, and all go this way.
 """
 
 from typing import Any, NamedTuple
@@ -12,14 +13,13 @@ import jax.numpy as jnp
 
 from plainformer.machine import on_one_processor
 from plainformer.nn import causal_kernel, foreign, kernel
-from plainformer.nn.foreign_call import call, result
+from plainformer.nn.foreign_call import VECTOR, call, result
 from plainformer.nn.kernel import Key, Output, Query, Value
 from plainformer.nn.mask import allowed
 from plainformer.shapes import Array, Causal, CausalWithin, Float, Mask, Within
 
 MOST_KEYS = 64  # of a text in a row of its own
 MOST_CAUSAL = 1024  # where queries see no later ones: weights of a head and their gradients take 8 MiB in each thread
-VECTOR = 16  # numbers of 32 bits in the widest vectors of today
 
 
 class _Kept(NamedTuple):

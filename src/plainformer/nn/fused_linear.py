@@ -10,10 +10,9 @@ import jax.numpy as jnp
 
 from plainformer.machine import on_one_processor
 from plainformer.nn import foreign
-from plainformer.nn.foreign_call import call, result
+from plainformer.nn.foreign_call import VECTOR, call, result
 from plainformer.shapes import Array, Float
 
-VECTOR = 16  # numbers of 32 bits in the widest vectors of today
 MOST = 256  # the narrower side of a weight: of wider ones XLA makes products as quickly
 
 Tokens = Float[Array, "token d_in"]

@@ -15,11 +15,9 @@ import numpy as np
 from plainformer.machine import on_one_processor
 from plainformer.nn import foreign
 from plainformer.nn.dropout import LEVELS, drop
-from plainformer.nn.foreign_call import call, result
+from plainformer.nn.foreign_call import VECTOR, call, result
 from plainformer.nn.norm_kernel import fast_norm
 from plainformer.shapes import Array, Float, UInt32
-
-VECTOR = 16  # numbers of 32 bits in the widest vectors of today
 
 Tokens = Float[Array, "token d_model"]
 Weight = Float[Array, " d_model"]

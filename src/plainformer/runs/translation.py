@@ -15,7 +15,7 @@ from plainformer.evaluate.bleu import check_tokenizer, score_translations
 from plainformer.folder import Model, ModelFolder
 from plainformer.models.transformer import Transformer
 from plainformer.nn.foreign import serve_attention
-from plainformer.nn.fused_attention import VECTOR
+from plainformer.nn.foreign_call import VECTOR
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
 from plainformer.runs.learnt import learnt
