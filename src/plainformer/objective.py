@@ -75,6 +75,9 @@ def fused_cross_entropy(
     vocab = vocab or weight.shape[1]
     # An accelerator would ask its host after every chunk whether there is another; many devices would exchange tokens.
     passes_over = has_padding and on_one_processor(hidden)
+    if vocab < weight.shape[1] and on_one_processor(hidden):
+        # Rows that are no words are cut off once: to mask them in every chunk takes a pass over all logits.
+        weight, bias = weight[:, :vocab], None if bias is None else bias[:vocab]
     sums: tuple[Scalar, ...] = _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid)
     return LossSums(*sums)
 
