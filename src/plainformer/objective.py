@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.machine import default_device, on_one_processor
+from plainformer.nn import fused_exponentials
 from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Packed, PRNGKeyArray, Scalar, Valid
 
@@ -191,13 +192,11 @@ def _chunk_terms(words: _Words, hidden, targets, valid, *, keeps: bool = False):
         logits = logits + upcast(words.bias)[None, :]
     if words.vocab < len(words.table):
         logits = jnp.where((jnp.arange(len(words.table)) < words.vocab)[None, :], logits, -jnp.inf)
-    peak = logits.max(axis=-1)
-    exponentials = jnp.exp(logits - peak[:, None])
-    if keeps:  # XLA would compute them once more for their sum
-        exponentials = jax.lax.optimization_barrier(exponentials)
-    total = exponentials.sum(axis=-1)
+    if keeps and fused_exponentials.serve(logits):
+        exponentials, total, peak, target_logit = fused_exponentials.fused_exponentials(logits, targets)
+    else:
+        exponentials, total, peak, target_logit = fused_exponentials.exponentials_of(logits, targets, keeps=keeps)
     log_total = peak + jnp.log(total)
-    target_logit = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
     mean_column, mean_bias = words.mean
     mean_logit = multiply(hidden, mean_column.astype(hidden.dtype)[:, None])[:, 0] + mean_bias
     nll = log_total - target_logit

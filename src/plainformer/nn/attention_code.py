@@ -24,7 +24,7 @@ TALL, WIDE, SIZES = (1, 4, 5), (1, 16, 32, 64), (2, 4)  # rows and columns of ti
 _tile = code.one_of(itertools.product(TALL, WIDE, SIZES), emit_tile)  # (rows, columns, size, operands)
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _multiply(
     a: int,
@@ -56,7 +56,7 @@ def _multiply(
         column += wide
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _seen(mask: int, by_query: int, queries: int, places: int) -> tuple[int, int]:
     """From which key on, and up to which, any query sees some: whole vectors of them."""
@@ -72,7 +72,7 @@ def _seen(mask: int, by_query: int, queries: int, places: int) -> tuple[int, int
     return first // LANES * LANES, min(-(-last // LANES) * LANES, places)
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _are_nan(query: int, queries: int, d_k: int) -> bool:
     """Whether each of the queries begins with what is not a number."""
@@ -83,7 +83,7 @@ def _are_nan(query: int, queries: int, d_k: int) -> bool:
     return number == queries
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _head(numbers: np.ndarray, part: int) -> None:
     """One head of one sequence."""

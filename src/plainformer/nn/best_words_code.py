@@ -73,7 +73,7 @@ _sum_of_exponentials = code.instruction(numba.float32, _emit_exponentials)  # (a
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _insert(number: float, word: int, best: np.ndarray, words: np.ndarray) -> None:
     """Put a number that is above the last of `best` into its place among them, behind its equals."""
@@ -84,7 +84,7 @@ def _insert(number: float, word: int, best: np.ndarray, words: np.ndarray) -> No
     best[place], words[place] = number, word
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _rank(x: int, possible: int, count: int, best: np.ndarray, words: np.ndarray) -> None:
     """The best of `count` numbers, a multiple of `CHUNK`, among those that are possible."""
@@ -121,8 +121,9 @@ def _some_rows(work: int, part: int) -> int:
             best[:], words[:] = np.nan, 0
             continue
         if len(filled) > 0:
-            filled[:vocab] = given
-            allowed[:vocab] = numba.carray(code.pointer((mask,)), (vocab,), np.uint8)
+            may_come = numba.carray(code.pointer((mask,)), (vocab,), np.uint8)
+            for word in range(vocab):  # to assign arrays, Numba would make all its code for text, of an error
+                filled[word], allowed[word] = given[word], may_come[word]
             x, mask = np.int64(filled.ctypes.data), np.int64(allowed.ctypes.data)
         peak = _largest((x, count))
         total = np.log(_sum_of_exponentials((x, count, peak)))

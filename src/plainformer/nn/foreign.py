@@ -28,7 +28,12 @@ from plainformer.nn.foreign_trials import Trial
 # Functions, and the modules that they are in.
 DECODING = {"product": "int8_code", "attention": "attention_code", "best_words": "best_words_code"}
 ATTENTION = {"text_attention": "text_code", "packed_attention": "packed_code"}
-LAYERS = {"norm": "norm_code", "norm_gradient": "norm_code", "linear_gradient": "linear_code"}
+LAYERS = {
+    "norm": "norm_code",
+    "norm_gradient": "norm_code",
+    "linear_gradient": "linear_code",
+    "exponentials": "exponentials_code",
+}
 
 
 def are_available() -> bool:
@@ -42,7 +47,7 @@ def serve_attention() -> bool:
 
 
 def serve_layers() -> bool:
-    """The same of those of `LAYERS`, the rest of a layer in training."""
+    """The same of those of `LAYERS`, the rest of a layer in training, and the loss."""
     return _can_be_called() and _compute_layers()
 
 

@@ -1,6 +1,6 @@
 """How XLA is told to call machine code; `foreign` says what there is, and whether it can be called."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +16,15 @@ def result(shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> jax.ShapeDty
     return jax.ShapeDtypeStruct(tuple(shape), dtype)
 
 
-def call(name: str, results: Sequence[jax.ShapeDtypeStruct], *arguments: Array) -> list[Array]:
-    """The results of a function that `foreign` has registered."""
-    return list(jax.ffi.ffi_call(f"plainformer_{name}", tuple(results), vmap_method="sequential")(*arguments))
+def call(
+    name: str, results: Sequence[jax.ShapeDtypeStruct], *arguments: Array, in_place: Mapping[int, int] | None = None
+) -> list[Array]:
+    """The results of a function that `foreign` has registered.
+
+    in_place: arguments whose memory a result takes, and which; XLA copies them where they are still wanted.
+    """
+    aliases = dict(in_place or {})
+    function = jax.ffi.ffi_call(
+        f"plainformer_{name}", tuple(results), vmap_method="sequential", input_output_aliases=aliases
+    )
+    return list(function(*arguments))

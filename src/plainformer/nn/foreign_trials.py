@@ -53,7 +53,8 @@ def attention() -> Mapping[str, Trial]:
 
 
 def layers() -> Mapping[str, Trial]:
-    """The norm of three tokens with what dropout keeps, and a linear map of 67 tokens: tiles of all heights and widths.
+    """The norm of three tokens with what dropout keeps, a linear map of 67 tokens: tiles of all heights and widths, and
+    the exponentials of as many rows.
 
     Dropout keeps what it always keeps: its words are those of `dropout.cheap_bits`, of the key (3, 5) and rate 1/2.
     """
@@ -78,7 +79,12 @@ def layers() -> Mapping[str, Trial]:
     x, d_y = draw.normal(size=(67, 13)).astype(np.float32), draw.normal(size=(67, 112)).astype(np.float32)
     linear = call("linear_gradient", [result((13, 112)), result((112,))], *map(jnp.asarray, (x, d_y)))
     right |= {"dW of a linear map": x.T @ d_y, "db of a linear map": d_y.sum(axis=0)}
-    found = zip(right.items(), [out, *backward, *linear], strict=True)
+    given = map(jnp.asarray, (d_y, np.arange(67, dtype=np.int32)))
+    powers, of_token = call("exponentials", [result(d_y.shape), result((67, 3))], *given)
+    peak, of_word = d_y.max(axis=1, keepdims=True), d_y[:, :67].diagonal()
+    right |= {"exponentials": np.exp(d_y - peak)}
+    right |= {"their sums": np.stack([peak[:, 0], np.exp(d_y - peak).sum(axis=1), of_word], axis=1)}
+    found = zip(right.items(), [out, *backward, *linear, powers, of_token], strict=True)
     return {name: (np.asarray(one), wanted) for (name, wanted), one in found}
 
 

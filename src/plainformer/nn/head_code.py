@@ -31,20 +31,20 @@ Rows = tuple[int, int]  # where rows of numbers are, and how many bytes it is fr
 _turn = code.instruction(numba.void, emit_turned)
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def whole(count: int) -> int:
     """So many numbers, and what is left of the last vector."""
     return -(-count // LANES) * LANES
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _bytes(address: int, count: int) -> Any:
     return numba.carray(code.pointer((address,)), (count,), np.uint8)
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _turn_round(x: int, x_row: int, rows: int, columns: int, out: int) -> None:
     """xᵀ at `out`, in rows of whole vectors: what is beyond `rows` is zero. Columns are whole vectors, too."""
@@ -54,7 +54,7 @@ def _turn_round(x: int, x_row: int, rows: int, columns: int, out: int) -> None:
             _turn((x + row * x_row + 4 * column, x_row, rows - row, out + column * out_row + 4 * row, out_row))
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _seen(text: np.ndarray, mask: int, by_query: int) -> int:
     """Up to which key any query sees some."""
@@ -70,7 +70,7 @@ def _seen(text: np.ndarray, mask: int, by_query: int) -> int:
     return last
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _show(numbers: np.ndarray, mask: int, row: int, seen: int, to: int) -> None:
     """What a query sees, as whole vectors of it, where the query before it left them."""
@@ -88,7 +88,7 @@ def _show(numbers: np.ndarray, mask: int, row: int, seen: int, to: int) -> None:
             shown[key] = given[key]
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _clear(first: int, row_bytes: int, start: int, stop: int, columns: int) -> None:
     """Zeros in rows `start` … `stop` - 1."""
@@ -96,14 +96,14 @@ def _clear(first: int, row_bytes: int, start: int, stop: int, columns: int) -> N
         numbers_at(first + row * row_bytes, columns)[:] = 0
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _rows(numbers: np.ndarray) -> tuple[int, int]:
     """Bytes of a token's queries and keys, and of its values and what they find, of all heads."""
     return 4 * numbers[HEADS] * numbers[D_K], 4 * numbers[HEADS] * numbers[D_V]
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _strip(numbers: np.ndarray, first: int, queries: int, seen: int) -> Strip:
     """The queries from the `first` on that are computed together."""
@@ -113,7 +113,7 @@ def _strip(numbers: np.ndarray, first: int, queries: int, seen: int) -> Strip:
     return first, rows, min(first + rows, seen)
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _weights(
     numbers: np.ndarray, strip: tuple[int, int, int], query: Rows, turned: Rows, p: Rows, mask: int, shown: int
@@ -127,7 +127,7 @@ def _weights(
         softmax_of_vectors((weights + row * row_bytes, shown, wide, scale))
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _to_scores(weights: int, gradient: int, count: int, scale: float) -> None:
     """A row of dP becomes one of dS = P ∘ (dP - Σ P dP), times `scale`."""
@@ -137,7 +137,7 @@ def _to_scores(weights: int, gradient: int, count: int, scale: float) -> None:
         d_p[key] = p[key] * (d_p[key] - mean) * scale
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _found(numbers: np.ndarray, queries: int, seen: int, of_head: Any, mask: int, room: Any) -> None:
     """O = P V."""
@@ -153,7 +153,7 @@ def _found(numbers: np.ndarray, queries: int, seen: int, of_head: Any, mask: int
         first += strip[1]
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _gradient(numbers: np.ndarray, queries: int, seen: int, of_head: Any, mask: int, room: Any) -> None:
     """dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - Σ P dP) / √d_k,  dQ = dS K,  dK = dSᵀ Q, with P computed again."""
@@ -187,7 +187,7 @@ def _gradient(numbers: np.ndarray, queries: int, seen: int, of_head: Any, mask: 
         first += keys
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def one_head(numbers: np.ndarray, text: np.ndarray, head: int, room: Any) -> None:
     """What one head of a text finds, or the gradient of that."""

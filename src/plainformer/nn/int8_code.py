@@ -25,7 +25,7 @@ _neutral = code.symbol("plainformer_neutral")
 # --- inputs -----------------------------------------------------------------------------------------------------------
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _peak(bits: np.ndarray) -> float:
     """The largest number, signs aside. Bits of numbers without a sign are in their order, and those of NaN beyond."""
@@ -99,7 +99,7 @@ def _group(work: int, group: int) -> int:
     return 0
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _fill(lines: np.ndarray, row: int, number: float) -> None:
     """The results of a row, of all weights, with one number."""

@@ -40,7 +40,7 @@ _pack = code.instruction(numba.void, _emit_pack)  # (address of a vector, where 
 _ask = code.instruction(numba.void, lambda builder, address: code.prefetch(builder, address, how_near=2))
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _ask_for(first: int, row_bytes: int, start: int, stop: int, width: int) -> None:
     """Rows `start` … `stop` - 1 of what will soon be read, so many bytes of each."""
@@ -49,7 +49,7 @@ def _ask_for(first: int, row_bytes: int, start: int, stop: int, width: int) -> N
             _ask((first + row * row_bytes + line,))
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _products(x: Block, d_y: Block, y: Block, tokens: int, ahead: Block) -> None:
     """What so many tokens add to a part of the weight's gradient, while the next of them are asked for."""
@@ -66,7 +66,7 @@ def _products(x: Block, d_y: Block, y: Block, tokens: int, ahead: Block) -> None
         asked = until
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _bring(first: int, row_bytes: int, tokens: int, columns: int, to: int, total: int) -> None:
     """A block of dy side by side; its numbers are added to those at `total`, too."""

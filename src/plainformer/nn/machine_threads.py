@@ -12,6 +12,7 @@ from plainformer.nn.machine_code import (
     THREADS,
     add,
     define,
+    inner,
     invoke,
     numba,
     swap,
@@ -34,7 +35,7 @@ define("plainformer_yield", ctypes.cast(ctypes.CDLL(None).sched_yield, ctypes.c_
 _slots, _yield = symbol("plainformer_slots"), symbol("plainformer_yield")
 
 
-@numba.njit(cache=True)
+@inner()
 @no_type_check
 def _take_slot() -> int:
     while True:
@@ -44,7 +45,7 @@ def _take_slot() -> int:
         invoke((_yield(()), 0))
 
 
-@numba.njit(cache=True)
+@inner()
 @no_type_check
 def _take_part(slot: int, call: int) -> None:
     shared = words(slot, WORDS)
@@ -69,7 +70,7 @@ define("plainformer_help", _help.address)
 _helper = symbol("plainformer_help")
 
 
-@numba.njit(cache=True)
+@inner()
 @no_type_check
 def _ask_for_help(frame: int, slot: int, ticket: int, helpers: int, others: int) -> None:
     """Threads of XLA: as many as wanted, if it has so many beside this one and those that run `others` calls."""
@@ -83,14 +84,10 @@ def _ask_for_help(frame: int, slot: int, ticket: int, helpers: int, others: int)
         invoke((table[SCHEDULE], request))
 
 
-@numba.njit(cache=True)
+@inner("int64(int64, int64)")
 @no_type_check
-def in_parts(frame: int, part: int, parts: int, helpers: int, work: tuple[int, ...]) -> None:
-    """Call the function at the address `part` with (work, index) for every index below `parts`.
-
-    `work` is a tuple of WORDS - WORK numbers at most, which it finds again as words. As many threads of XLA as there
-    are `helpers` take parts too, if they have nothing else to do: what one has begun is waited for, and nothing else.
-    """
+def _open(part: int, parts: int) -> int:
+    """A slot for a call that is not begun."""
     index = _take_slot()
     slot = _slots(()) + index * SLOT
     shared = words(slot, WORDS)
@@ -98,8 +95,16 @@ def in_parts(frame: int, part: int, parts: int, helpers: int, work: tuple[int, .
     # Closed first, under the new number: who comes late for the call before must not see its parts grow.
     add((slot, (call << 32) + CLOSED - add((slot, 0))))
     shared[CALLS], shared[PART], shared[PARTS], shared[DONE] = call, part, parts, 0
-    for place, number in enumerate(work):
-        shared[WORK + place] = number
+    return index
+
+
+@inner("int64(int64, int64, int64)")
+@no_type_check
+def _run(frame: int, index: int, helpers: int) -> int:
+    """Begin a call, take parts of it, and wait for those that others took."""
+    slot = _slots(()) + index * SLOT
+    shared = words(slot, WORDS)
+    call, parts = shared[CALLS], shared[PARTS]
     add((slot, -CLOSED))  # from here on it may be helped with
     if helpers > 0:
         others = index  # as many slots before it are taken
@@ -110,4 +115,19 @@ def in_parts(frame: int, part: int, parts: int, helpers: int, work: tuple[int, .
         looks += 1
         if looks > PATIENCE:
             invoke((_yield(()), 0))
-    add((slot + 8 * BUSY, -1))
+    return add((slot + 8 * BUSY, -1))
+
+
+@inner()
+@no_type_check
+def in_parts(frame: int, part: int, parts: int, helpers: int, work: tuple[int, ...]) -> None:
+    """Call the function at the address `part` with (work, index) for every index below `parts`.
+
+    `work` is a tuple of WORDS - WORK numbers at most, which it finds again as words. As many threads of XLA as there
+    are `helpers` take parts too, if they have nothing else to do: what one has begun is waited for, and nothing else.
+    """
+    index = _open(part, parts)
+    shared = words(_slots(()) + index * SLOT, WORDS)
+    for place, number in enumerate(work):
+        shared[WORK + place] = number
+    _run(frame, index, helpers)

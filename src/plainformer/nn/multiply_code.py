@@ -41,7 +41,7 @@ code.define("plainformer_multiply", _multiply.address)
 _address = code.symbol("plainformer_multiply")
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def multiply(operands: Any) -> None:
     """y = a B of (a, a_row, a_step, b, b_row, y, y_row, rows, columns, count).
@@ -52,7 +52,7 @@ def multiply(operands: Any) -> None:
     code.invoke((_address(()), *operands))
 
 
-@numba.njit(cache=True)
+@code.inner("float32[::1](int64, int64)")
 @no_type_check
 def numbers_at(address: int, count: int) -> Any:
     """Memory as float32."""

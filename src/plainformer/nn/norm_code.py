@@ -191,7 +191,7 @@ code.define("plainformer_tokens", _some_tokens.address)
 _tokens = code.symbol("plainformer_tokens")
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _in_parts(frame: int, addresses: Any, tokens: int, width: int, kind: int, together: int) -> None:
     parts = -(-tokens // together)

@@ -14,7 +14,7 @@ NO_TEXT = 0x7FFFFFFF  # behind all numbers of texts
 Result = tuple[int, int]  # where a result is, or 0, and how many numbers it has for each token
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _clear(result: Result, start: int, stop: int) -> None:
     """Zeros for tokens `start` … `stop` - 1."""
@@ -23,7 +23,7 @@ def _clear(result: Result, start: int, stop: int) -> None:
         numbers_at(address + 4 * width * start, width * (stop - start))[:] = 0
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _find_texts(
     query_text: np.ndarray, key_text: np.ndarray, texts: np.ndarray, by_query: Result, by_key: Result, by_value: Result

@@ -50,14 +50,14 @@ _sum = code.instruction(numba.float32, _emit_sum)  # (address, count)
 sum_of_products = code.instruction(numba.float32, _emit_sum_of_products)  # (address, address, count)
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _in_order(bits: int) -> int:
     """Bits of a float32 as whole numbers in the order of the numbers, and back: those below zero are turned round."""
     return np.int32(bits ^ np.int32(np.int32(bits >> np.int32(31)) & np.int32(0x7FFFFFFF)))
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _peak(scores: np.ndarray, allowed: np.ndarray) -> float:
     """The largest allowed score, among whole numbers, which LLVM compares sixteen at a time."""
@@ -69,7 +69,7 @@ def _peak(scores: np.ndarray, allowed: np.ndarray) -> float:
     return code.as_float32((np.int64(_in_order(peak)),))
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
     """`softmax.masked_softmax` of the scores times `scale`, in their place; exponentials as in `exponential_code`."""
@@ -129,7 +129,7 @@ def _emit_softmax(builder: Any, scores: Any, shown: Any, count: Any, scale: Any)
 softmax_of_vectors = code.instruction(numba.void, _emit_softmax)
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def steps_of_mask(shape: np.ndarray) -> tuple[int, int, int]:
     """Bytes from the mask of a text, of a head and of a query to the next one's; 0 where they share it."""

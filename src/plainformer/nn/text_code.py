@@ -38,13 +38,13 @@ SHARE = 1 << 20  # products of queries with keys for which it pays to wake anoth
 MOST_PARTS = 32  # of a call: enough for a thread that comes late to find some left
 
 
-@numba.njit(cache=True)
+@code.inner()
 @no_type_check
 def _place(array: np.ndarray) -> int:
     return np.int64(array.ctypes.data)
 
 
-@numba.njit(cache=True)
+@code.inner("int32[::1](int64, int64)")
 @no_type_check
 def whole_numbers_at(address: int, count: int) -> Any:
     """Memory as int32."""
@@ -78,9 +78,9 @@ code.define("plainformer_heads", _some_heads.address)
 _heads = code.symbol("plainformer_heads")
 
 
-@numba.njit(cache=True)
+@code.inner("int64(int64, int64, int64, int64[:, :], int64, int64, int64)")
 @no_type_check
-def attend(frame: int, given: int, heads: int, texts: np.ndarray, by_head: int, by_query: int, causal: int) -> None:
+def attend(frame: int, given: int, heads: int, texts: np.ndarray, by_head: int, by_query: int, causal: int) -> int:
     """All heads of all texts; after `given` arguments comes the gradient of the result, where that is asked for."""
     query, shape = code.argument(frame, 0)
     key, _ = code.argument(frame, 1)
@@ -102,6 +102,7 @@ def attend(frame: int, given: int, heads: int, texts: np.ndarray, by_head: int, 
     sizes = heads, d_k, d_v, by_head, by_query, causal, most_queries, most_keys, together, count
     addresses = query, key, value, heads_out, d_query, d_key, d_value, np.int64(texts.ctypes.data)
     in_parts(frame, _heads(()), -(-count // together), scores * heads * d_k // SHARE, (*addresses, *sizes))
+    return 0
 
 
 @numba.cfunc(numba.int64(numba.int64), cache=True)

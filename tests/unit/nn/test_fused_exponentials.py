@@ -1,0 +1,106 @@
+"""The exponentials of logits in machine code, against the definition. They come with the extra `cpu`."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from plainformer.nn import foreign, fused_exponentials
+from plainformer.nn.fused_exponentials import Exponentials, exponentials_of
+from plainformer.objective import fused_cross_entropy
+
+
+@pytest.fixture(autouse=True)
+def _served() -> None:
+    assert foreign.serve_layers(), "the tests' extra installs Numba, so that its code is always tested"
+
+
+def drawn(tokens: int, vocab: int) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(tokens + vocab)
+    logits = random.normal(0, 8, (tokens, vocab)).astype(np.float32)
+    return logits, random.integers(0, vocab, tokens).astype(np.int32)
+
+
+def found(logits: np.ndarray, targets: np.ndarray) -> Exponentials:
+    return fused_exponentials.fused_exponentials(jnp.asarray(logits), jnp.asarray(targets))
+
+
+@pytest.mark.parametrize("tokens", [1, 31, 33, 500])
+@pytest.mark.parametrize("vocab", [16, 48, 10_000])
+def test_it_is_the_definition(tokens: int, vocab: int) -> None:
+    """The difference in float32, as it is there; its exponential in float64. What is picked out is the same number."""
+    logits, targets = drawn(tokens, vocab)
+    one = found(logits, targets)
+    exact = np.exp((logits - logits.max(axis=1, keepdims=True)).astype(np.float64))
+    np.testing.assert_allclose(one.powers, exact, rtol=4e-7, atol=2e-38)
+    np.testing.assert_allclose(one.total, exact.sum(axis=1), rtol=1e-6)
+    np.testing.assert_array_equal(one.peak, logits.max(axis=1))
+    np.testing.assert_array_equal(one.wanted, logits[np.arange(tokens), targets])
+
+
+def test_what_is_impossible_is_nothing() -> None:
+    """Rows with -inf, as words that are none have; the largest may be far above the rest."""
+    logits, targets = drawn(3, 32)
+    logits[:, 20:], logits[1, 4] = -np.inf, 500.0
+    one, right = found(logits, targets % 20), exponentials_of(jnp.asarray(logits), jnp.asarray(targets % 20))
+    for name in Exponentials._fields:
+        np.testing.assert_allclose(getattr(one, name), getattr(right, name), rtol=1e-6, atol=2e-38)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_a_number_stays_so(bad: float) -> None:
+    """In its own row alone; of an infinite logit the definition gives no number either."""
+    logits, targets = drawn(3, 48)
+    logits[1, 7] = bad
+    one = found(logits, targets)
+    assert np.isnan(one.total[1])
+    assert np.isfinite(np.asarray(one.total)[[0, 2]]).all()
+
+
+@pytest.mark.parametrize("target", [-1, 32, 1 << 20])
+def test_a_target_that_is_no_word_reads_no_memory(target: int) -> None:
+    logits, targets = drawn(3, 32)
+    targets[1] = target
+    assert np.isnan(found(logits, targets).wanted[1])
+
+
+def test_the_logits_are_still_there_for_who_wants_them() -> None:
+    """The result takes their memory only where nobody reads them later."""
+    logits, targets = map(jnp.asarray, drawn(200, 320))
+
+    @jax.jit
+    def both(logits: jax.Array) -> tuple[jax.Array, jax.Array]:
+        twice = 2 * logits
+        return fused_exponentials.fused_exponentials(twice, targets).powers, twice
+
+    powers, twice = both(logits)
+    np.testing.assert_array_equal(twice, 2 * logits)
+    np.testing.assert_allclose(powers, exponentials_of(2 * logits, targets).powers, rtol=1e-6, atol=2e-38)
+
+
+def test_the_same_numbers_come_out_however_threads_share_them() -> None:
+    """To the last bit, ten times."""
+    logits, targets = map(jnp.asarray, drawn(777, 4000))
+    step = jax.jit(fused_exponentials.fused_exponentials)
+    first = step(logits, targets)
+    for _ in range(10):
+        assert all(np.array_equal(*pair) for pair in zip(first, step(logits, targets), strict=True))
+
+
+def calls(vocab: int, dtype: jax.typing.DTypeLike = jnp.float32, *, gradient: bool = True) -> int:
+    """Of machine code in the loss of words that many."""
+    hidden, weight = jnp.ones((5, 8), dtype), jnp.ones((8, vocab), dtype)
+
+    def loss(hidden: jax.Array) -> jax.Array:
+        return fused_cross_entropy(hidden, weight, jnp.zeros(5, jnp.int32), jnp.ones(5, bool)).loss
+
+    return str(jax.make_jaxpr(jax.grad(loss) if gradient else loss)(hidden)).count("target_name=plainformer_expon")
+
+
+def test_what_it_does_not_suit_goes_by_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert calls(48) == 1
+    assert calls(47) == 0, "rows that are not whole vectors"
+    assert calls(48, jnp.float16) == 1, "logits are float32 all the same"
+    assert calls(48, gradient=False) == 0, "nobody asks for a gradient"
+    monkeypatch.setattr(foreign, "serve_layers", lambda: False)
+    assert calls(48) == 0
