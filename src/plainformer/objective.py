@@ -192,7 +192,7 @@ def _chunk_terms(words: _Words, hidden, targets, valid, *, keeps: bool = False):
         logits = logits + upcast(words.bias)[None, :]
     if words.vocab < len(words.table):
         logits = jnp.where((jnp.arange(len(words.table)) < words.vocab)[None, :], logits, -jnp.inf)
-    if keeps and fused_exponentials.serve(logits):
+    if keeps and fused_exponentials.is_served(logits):
         exponentials, total, peak, target_logit = fused_exponentials.fused_exponentials(logits, targets)
     else:
         exponentials, total, peak, target_logit = fused_exponentials.exponentials_of(logits, targets, keeps=keeps)

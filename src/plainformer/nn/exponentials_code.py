@@ -11,11 +11,10 @@ import numpy as np
 from plainformer.nn import machine_code as code
 from plainformer.nn.exponential_code import all_lanes, exponential
 from plainformer.nn.machine_code import F32, I64, numba
-from plainformer.nn.machine_threads import in_parts
+from plainformer.nn.machine_threads import in_each_part, in_parts
 from plainformer.nn.vector_code import everywhere, larger, numbers_of, over_vectors, put, summed
 
 SHARE = 1 << 16  # numbers for which it pays to wake another thread
-MOST_PARTS = 32  # of a call: enough for a thread that comes late to find some left
 # What the threads of a call share, in words.
 LOGITS, OUT, TARGETS, OF_ROW, ROWS, VOCAB, TOGETHER = range(7)
 NUMBERS = 7
@@ -76,7 +75,7 @@ def exponentials(frame: int) -> int:
     out, _ = code.result(frame, 0)
     of_row, _ = code.result(frame, 1)
     rows, vocab = shape[0], shape[1]
-    together = max(-(-rows // MOST_PARTS), 1)
+    together = in_each_part(rows)
     work = logits, out, targets, of_row, rows, vocab, together
     in_parts(frame, _rows(()), -(-rows // together), rows * vocab // SHARE, work)
     return 0

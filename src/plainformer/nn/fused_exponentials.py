@@ -41,7 +41,7 @@ def exponentials_of(
     return Exponentials(powers, powers.sum(axis=-1), peak, wanted)
 
 
-def serve(logits: Float[Array, "token vocab"]) -> bool:
+def is_served(logits: Float[Array, "token vocab"]) -> bool:
     """Whether machine code can be called for them: float32 on one processor, in rows of whole vectors."""
     suits = logits.dtype == jnp.float32 and logits.shape[1] % VECTOR == 0 and logits.size > 0
     return suits and on_one_processor(logits) and foreign.serve_layers()

@@ -35,7 +35,7 @@ def _peak(bits: np.ndarray) -> float:
     return code.as_float32((np.int64(peak),))
 
 
-@numba.njit(error_model="numpy", cache=True)
+@code.inner(error_model="numpy")
 @no_type_check
 def _to_levels(x: np.ndarray, levels: float, middle: float, rounded: np.ndarray) -> float:
     """`int8.to_whole_numbers` of one row, zero at `middle`, into `rounded`, which it fills up; gives the scale."""

@@ -28,6 +28,7 @@ CLOSED = 0xFFFFFFFF  # in the place of the next part, of which a claim has the n
 MANY = 64
 SLOT = 8 * WORDS
 SLOTS = np.zeros(MANY * WORDS + 8, np.int64)
+MOST_PARTS = 32  # of a call: enough for a thread that comes late to find some left
 PATIENCE = 1000  # looks at whether others are done, before they are let run
 FIRST_SLOT = -(-SLOTS.ctypes.data // 64) * 64  # where a line begins
 define("plainformer_slots", FIRST_SLOT)
@@ -82,6 +83,13 @@ def _ask_for_help(frame: int, slot: int, ticket: int, helpers: int, others: int)
     shared[REQUEST], shared[REQUEST + 3], shared[REQUEST + 4] = 40, _helper(()), ticket
     for _ in range(min(shared[COUNT] - 1 - others, helpers)):
         invoke((table[SCHEDULE], request))
+
+
+@inner("int64(int64)")
+@no_type_check
+def in_each_part(count: int) -> int:
+    """How many of so many equal things are a part of a call."""
+    return max(-(-count // MOST_PARTS), 1)
 
 
 @inner("int64(int64, int64)")

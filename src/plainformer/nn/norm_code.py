@@ -12,13 +12,12 @@ import numpy as np
 from plainformer.nn import machine_code as code
 from plainformer.nn.exponential_code import all_lanes
 from plainformer.nn.machine_code import F32, I32, I64, LANES, ir, numba
-from plainformer.nn.machine_threads import in_parts
+from plainformer.nn.machine_threads import in_each_part, in_parts
 from plainformer.nn.multiply_code import numbers_at
 from plainformer.nn.vector_code import everywhere, numbers_of, over_vectors, put, summed
 
 ALONE, ADDED, DROPPED = 0, 1, 2  # x; x + y; x + what dropout keeps of y
 SHARE = 1 << 16  # numbers for which it pays to wake another thread
-MOST_PARTS = 32  # of a call: enough for a thread that comes late to find some left
 # What the threads of a call share, in words: addresses, and sizes.
 X, Y, SUM, OUT, SCALE, BIAS, OF_TOKEN, SETTINGS, D_OUT, D_X, D_Y, PARTIAL = range(12)
 TOKENS, WIDTH, TOGETHER, KIND = range(12, 16)
@@ -220,7 +219,7 @@ def norm(frame: int) -> int:
         total, _ = code.result(frame, 2)
         of_dropout = numba.carray(code.pointer((settings,)), (THRESHOLD + 1,), np.int32)
         kind = DROPPED if of_dropout[THRESHOLD] != 0 else ADDED
-    together = max(-(-shape[0] // MOST_PARTS), 1)
+    together = in_each_part(shape[0])
     addresses = x, y, total, out, scale, bias, of_token, settings, 0, 0, 0, 0
     _in_parts(frame, addresses, shape[0], shape[1], kind, together)
     return 0
@@ -247,7 +246,7 @@ def norm_gradient(frame: int) -> int:
         d_y, _ = code.result(frame, 2)
         kind = DROPPED
     tokens, width = shape[0], shape[1]
-    together = max(-(-tokens // MOST_PARTS), 1)
+    together = in_each_part(tokens)
     parts = -(-tokens // together)
     partial = np.zeros((parts, 2 * width), np.float32)
     addresses = 0, 0, total, 0, scale, 0, of_token, settings, d_out, d_x, d_y, np.int64(partial.ctypes.data)

@@ -31,11 +31,10 @@ from plainformer.nn.head_code import (
     whole,
 )
 from plainformer.nn.machine_code import LANES, numba
-from plainformer.nn.machine_threads import in_parts
+from plainformer.nn.machine_threads import in_each_part, in_parts
 from plainformer.nn.softmax_code import steps_of_mask
 
 SHARE = 1 << 20  # products of queries with keys for which it pays to wake another thread
-MOST_PARTS = 32  # of a call: enough for a thread that comes late to find some left
 
 
 @code.inner()
@@ -98,7 +97,7 @@ def attend(frame: int, given: int, heads: int, texts: np.ndarray, by_head: int, 
         scores += texts[text, QUERIES] * texts[text, KEYS]
         most_queries, most_keys = max(most_queries, texts[text, QUERIES]), max(most_keys, texts[text, KEYS])
     count = len(texts) * heads
-    together = max(-(-count // MOST_PARTS), 1)
+    together = in_each_part(count)
     sizes = heads, d_k, d_v, by_head, by_query, causal, most_queries, most_keys, together, count
     addresses = query, key, value, heads_out, d_query, d_key, d_value, np.int64(texts.ctypes.data)
     in_parts(frame, _heads(()), -(-count // together), scores * heads * d_k // SHARE, (*addresses, *sizes))

@@ -185,8 +185,9 @@ def test_a_softmax_of_any_size_is_one(size: float) -> None:
 
 def test_threads_of_xla_are_asked_for_help() -> None:
     """What the calls share says how many threads there were; in `are_available` one call was large enough to ask."""
-    words, threads = (import_module(f"plainformer.nn.machine_{name}") for name in ("code", "threads"))
-    slots = words.words(threads.FIRST_SLOT, threads.MANY * threads.WORDS).reshape(threads.MANY, threads.WORDS)
+    threads = import_module("plainformer.nn.machine_threads")
+    first = (threads.FIRST_SLOT - threads.SLOTS.ctypes.data) // threads.SLOTS.itemsize
+    slots = threads.SLOTS[first:][: threads.MANY * threads.WORDS].reshape(threads.MANY, threads.WORDS)
     assert slots[:, threads.COUNT].max() >= min(2, cores())
     assert not slots[:, threads.BUSY].any()
 
@@ -297,6 +298,7 @@ def test_code_just_made_and_code_that_is_found_compute_the_same_bits(tmp_path: P
         "from plainformer.nn.best_words import best_words\n"
         "from plainformer.nn.cache import KeysValues; from plainformer.nn.few_queries import attention_of_few\n"
         "from plainformer.shapes import CausalWithin, Within\n"
+        "from plainformer.nn.fused_exponentials import fused_exponentials\n"
         "from plainformer.nn.fused_linear import fused_linear\n"
         "from plainformer.nn.fused_norm import fused_add_and_norm\n"
         "from plainformer.nn.mask import causal_mask\n"
@@ -318,7 +320,10 @@ def test_code_just_made_and_code_that_is_found_compute_the_same_bits(tmp_path: P
         "            lambda x: fused_linear(x, y[:144], y[0])):\n"
         "    found, back = jax.vjp(way, x)\n"
         "    for one in (found, *back(g)): all_bits.update(np.asarray(one).tobytes())\n"
-        "for one in best_words(draw.normal(size=(33, 4096)).astype(np.float32), np.ones((1, 4096), bool), 5):\n"
+        "logits = draw.normal(size=(33, 4096)).astype(np.float32)\n"
+        "for one in fused_exponentials(logits, np.arange(33, dtype=np.int32)):\n"
+        "    all_bits.update(np.asarray(one).tobytes())\n"
+        "for one in best_words(logits, np.ones((1, 4096), bool), 5):\n"
         "    all_bits.update(np.asarray(one).tobytes())\n"
         "print(all_bits.hexdigest())"
     )
