@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.machine import default_device, on_one_processor
-from plainformer.nn import fused_exponentials
+from plainformer.nn import foreign, fused_exponentials
+from plainformer.nn.foreign_call import VECTOR
 from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Packed, PRNGKeyArray, Scalar, Valid
 
@@ -77,8 +78,9 @@ def fused_cross_entropy(
     # An accelerator would ask its host after every chunk whether there is another; many devices would exchange tokens.
     passes_over = has_padding and on_one_processor(hidden)
     if vocab < weight.shape[1] and on_one_processor(hidden):
-        # Rows that are no words are cut off once: to mask them in every chunk takes a pass over all logits.
-        weight, bias = weight[:, :vocab], None if bias is None else bias[:vocab]
+        # Rows that are no words are cut off once, but for those of the last vector.
+        rows = -(-vocab // VECTOR) * VECTOR
+        weight, bias = weight[:, :rows], None if bias is None else bias[:rows]
     sums: tuple[Scalar, ...] = _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid)
     return LossSums(*sums)
 
@@ -191,8 +193,8 @@ def _chunk_terms(words: _Words, hidden, targets, valid, *, keeps: bool = False):
     if words.bias is not None:
         logits = logits + upcast(words.bias)[None, :]
     if words.vocab < len(words.table):
-        logits = jnp.where((jnp.arange(len(words.table)) < words.vocab)[None, :], logits, -jnp.inf)
-    if keeps and fused_exponentials.is_served(logits):
+        logits = logits.at[:, words.vocab :].set(-jnp.inf)
+    if keeps and fused_exponentials.suits(hidden, logits) and foreign.serve_layers():
         exponentials, total, peak, target_logit = fused_exponentials.fused_exponentials(logits, targets)
     else:
         exponentials, total, peak, target_logit = fused_exponentials.exponentials_of(logits, targets, keeps=keeps)

@@ -9,7 +9,7 @@ import numpy as np
 
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import LANES, numba
-from plainformer.nn.machine_threads import in_each_part, in_parts
+from plainformer.nn.machine_threads import MOST_PARTS, in_parts
 from plainformer.nn.softmax_code import softmax, steps_of_mask
 from plainformer.nn.tile_code import emit_tile
 
@@ -147,7 +147,7 @@ def attention(frame: int) -> int:
     size = 2 if code.is_float16(frame, 1) else 4
     sizes, steps = (heads, queries, d_k, d_v, places), steps_of_mask(allowed)
     count = batch * heads
-    together = in_each_part(count)
+    together = max(count // MOST_PARTS, 1)
     found, _ = code.result(frame, 0)
     work = (query, keys, values, mask, found, *sizes, *steps, heads // wide[1], size, together, count)
     in_parts(frame, _heads(()), -(-count // together), helpers, work)

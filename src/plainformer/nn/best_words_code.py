@@ -8,18 +8,14 @@ import numpy as np
 
 from plainformer.nn import machine_code as code
 from plainformer.nn.exponential_code import all_lanes, exponential
-from plainformer.nn.machine_code import F32, I8, I32, I64, LANES, ir, numba
-from plainformer.nn.machine_threads import in_parts
+from plainformer.nn.machine_code import F32, I8, I64, LANES, numba
+from plainformer.nn.machine_threads import MOST_PARTS, in_parts
+from plainformer.nn.vector_code import everywhere, larger
 
 CHUNK = 4 * LANES  # words whose largest logit is known, so that most of them are passed over when they are ranked
 SHARE = 1 << 17  # words for which it pays to wake another thread
-PARTS = 32  # of a call, or nearly
 
 # --- sixteen words at a time ------------------------------------------------------------------------------------------
-
-
-def _larger(builder: Any, one: Any, other: Any) -> Any:
-    return builder.select(builder.fcmp_ordered(">", one, other), one, other)
 
 
 def _over(builder: Any, x: Any, count: Any, start: Any, further: Callable[[Any, Any, Any], Any]) -> list[Any]:
@@ -42,22 +38,21 @@ def _of_all(builder: Any, columns: list[Any], both: Callable[[Any, Any, Any], An
 
 
 def _emit_largest(builder: Any, x: Any, count: Any) -> Any:
-    columns = _over(builder, x, count, all_lanes(-math.inf), lambda so_far, one, _: _larger(builder, so_far, one))
-    return _of_all(builder, columns, _larger)
+    columns = _over(builder, x, count, all_lanes(-math.inf), lambda so_far, one, _: larger(builder, so_far, one))
+    return _of_all(builder, columns, larger)
 
 
 def _emit_largest_possible(builder: Any, x: Any, possible: Any, count: Any) -> Any:
     def further(so_far: Any, numbers: Any, where: Any) -> Any:
         _, is_possible = code.vector(builder, builder.add(possible, where), I8, LANES)
         chosen = builder.icmp_signed("!=", is_possible, code.constant(I8, *[0] * LANES))
-        return _larger(builder, so_far, builder.select(chosen, numbers, all_lanes(-math.inf)))
+        return larger(builder, so_far, builder.select(chosen, numbers, all_lanes(-math.inf)))
 
-    return _of_all(builder, _over(builder, x, count, all_lanes(-math.inf), further), _larger)
+    return _of_all(builder, _over(builder, x, count, all_lanes(-math.inf), further), larger)
 
 
 def _emit_exponentials(builder: Any, x: Any, count: Any, peak: Any) -> Any:
-    nothing = ir.Constant(ir.VectorType(F32, LANES), ir.Undefined)
-    peaks = code.spread(builder, builder.insert_element(nothing, peak, I32(0)), code.constant(I32, *[0] * LANES))
+    peaks = everywhere(builder, peak)
 
     def further(so_far: Any, numbers: Any, _: Any) -> Any:
         return builder.fadd(so_far, exponential(builder, builder.fsub(numbers, peaks)))
@@ -150,7 +145,7 @@ def best_words(frame: int) -> int:
     ids, _ = code.result(frame, 1)
     rows, vocab = shape[0], shape[1]
     by_row = vocab if mask_shape[0] > 1 else 0
-    together = max(rows // PARTS, 1)
+    together = max(rows // MOST_PARTS, 1)
     work = (logits, possible, by_row, logprobs, ids, rows, vocab, wanted[1], together)
     in_parts(frame, _rows(()), -(-rows // together), rows * vocab // SHARE, work)
     return 0

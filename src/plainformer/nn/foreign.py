@@ -32,7 +32,7 @@ LAYERS = {
     "norm": "norm_code",
     "norm_gradient": "norm_code",
     "linear_gradient": "linear_code",
-    "exponentials": "exponentials_code",
+    "exponentials": "logits_code",
 }
 
 

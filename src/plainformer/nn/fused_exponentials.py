@@ -1,7 +1,7 @@
 """What the loss asks of a row of logits, in one visit to memory: its exponentials, the fast twin for training.
 
 XLA goes over all logits for their largest, again for the exponentials, and again for their sum; machine code does so
-while a row lies in a core's own memory (`nn/exponentials_code.py`), and leaves the exponentials where the logits were.
+while a row lies in a core's own memory (`nn/logits_code.py`), and leaves the exponentials where the logits were.
 It is called where the loss computes its gradient and `foreign.serve_layers()`, and cannot be differentiated.
 """
 
@@ -11,17 +11,17 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.machine import on_one_processor
-from plainformer.nn import foreign
 from plainformer.nn.foreign_call import VECTOR, call, result
 from plainformer.shapes import Array, Float, Int
 
+Hidden = Float[Array, "token d_model"]
 Numbers = Float[Array, " token"]
 
 
 class Exponentials(NamedTuple):
     """Of each token: e to the power of each logit less the largest, their sum, the largest, and the target's logit."""
 
-    powers: Float[Array, "token vocab"]
+    exponentials: Float[Array, "token vocab"]
     total: Numbers
     peak: Numbers
     wanted: Numbers
@@ -32,25 +32,30 @@ def exponentials_of(
 ) -> Exponentials:
     """The definition.
 
-    keeps: whether the powers are wanted for themselves. XLA would compute them once more for their sum.
+    keeps: whether the exponentials are wanted for themselves. XLA would compute them once more for their sum.
     """
     peak = logits.max(axis=-1)
-    powers = jnp.exp(logits - peak[:, None])
-    powers = jax.lax.optimization_barrier(powers) if keeps else powers
+    exponentials = jnp.exp(logits - peak[:, None])
+    exponentials = jax.lax.optimization_barrier(exponentials) if keeps else exponentials
     wanted = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
-    return Exponentials(powers, powers.sum(axis=-1), peak, wanted)
+    return Exponentials(exponentials, exponentials.sum(axis=-1), peak, wanted)
 
 
-def is_served(logits: Float[Array, "token vocab"]) -> bool:
-    """Whether machine code can be called for them: float32 on one processor, in rows of whole vectors."""
-    suits = logits.dtype == jnp.float32 and logits.shape[1] % VECTOR == 0 and logits.size > 0
-    return suits and on_one_processor(logits) and foreign.serve_layers()
+def suits(hidden: Hidden, logits: Float[Array, "token vocab"]) -> bool:
+    """Whether both are float32, on one processor, and logits are in rows of whole vectors."""
+    is_float32 = hidden.dtype == logits.dtype == jnp.float32
+    return is_float32 and logits.shape[1] % VECTOR == 0 and logits.size > 0 and on_one_processor(logits)
 
 
 def fused_exponentials(logits: Float[Array, "token vocab"], targets: Int[Array, " token"]) -> Exponentials:
-    """`exponentials_of`, by machine code; a target that is no word has no logit, which is NaN."""
+    """`exponentials_of`, by machine code, where `foreign.serve_layers()`.
+
+    A target that is no word, a negative one, too, has NaN as its logit. A logit that is NaN is not the largest; the sum
+    of its row is NaN.
+    """
     vocab = logits.shape[1]
-    shapes = [result(logits.shape), result((len(logits), 3))]
     is_word = (targets >= 0) & (targets < vocab)
-    powers, of_token = call("exponentials", shapes, logits, jnp.where(is_word, targets, 0), in_place={0: 0})
-    return Exponentials(powers, of_token[:, 1], of_token[:, 0], jnp.where(is_word, of_token[:, 2], jnp.nan))
+    within = jnp.where(is_word, targets, 0).astype(jnp.int32)  # machine code reads memory by them
+    shapes = [result(logits.shape), result((len(logits), 3))]
+    exponentials, of_token = call("exponentials", shapes, logits, within, in_place={0: 0})
+    return Exponentials(exponentials, of_token[:, 1], of_token[:, 0], jnp.where(is_word, of_token[:, 2], jnp.nan))

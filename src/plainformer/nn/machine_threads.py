@@ -106,9 +106,9 @@ def _open(part: int, parts: int) -> int:
     return index
 
 
-@inner("int64(int64, int64, int64)")
+@inner("void(int64, int64, int64)")
 @no_type_check
-def _run(frame: int, index: int, helpers: int) -> int:
+def _run(frame: int, index: int, helpers: int) -> None:
     """Begin a call, take parts of it, and wait for those that others took."""
     slot = _slots(()) + index * SLOT
     shared = words(slot, WORDS)
@@ -123,7 +123,7 @@ def _run(frame: int, index: int, helpers: int) -> int:
         looks += 1
         if looks > PATIENCE:
             invoke((_yield(()), 0))
-    return add((slot + 8 * BUSY, -1))
+    add((slot + 8 * BUSY, -1))
 
 
 @inner()

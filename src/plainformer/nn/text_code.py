@@ -77,9 +77,9 @@ code.define("plainformer_heads", _some_heads.address)
 _heads = code.symbol("plainformer_heads")
 
 
-@code.inner("int64(int64, int64, int64, int64[:, :], int64, int64, int64)")
+@code.inner("void(int64, int64, int64, int64[:, :], int64, int64, int64)")
 @no_type_check
-def attend(frame: int, given: int, heads: int, texts: np.ndarray, by_head: int, by_query: int, causal: int) -> int:
+def attend(frame: int, given: int, heads: int, texts: np.ndarray, by_head: int, by_query: int, causal: int) -> None:
     """All heads of all texts; after `given` arguments comes the gradient of the result, where that is asked for."""
     query, shape = code.argument(frame, 0)
     key, _ = code.argument(frame, 1)
@@ -101,7 +101,6 @@ def attend(frame: int, given: int, heads: int, texts: np.ndarray, by_head: int, 
     sizes = heads, d_k, d_v, by_head, by_query, causal, most_queries, most_keys, together, count
     addresses = query, key, value, heads_out, d_query, d_key, d_value, np.int64(texts.ctypes.data)
     in_parts(frame, _heads(()), -(-count // together), scores * heads * d_k // SHARE, (*addresses, *sizes))
-    return 0
 
 
 @numba.cfunc(numba.int64(numba.int64), cache=True)

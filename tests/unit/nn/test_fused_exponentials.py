@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from plainformer.nn import foreign, fused_exponentials
 from plainformer.nn.fused_exponentials import Exponentials, exponentials_of
@@ -32,7 +33,7 @@ def test_it_is_the_definition(tokens: int, vocab: int) -> None:
     logits, targets = drawn(tokens, vocab)
     one = found(logits, targets)
     exact = np.exp((logits - logits.max(axis=1, keepdims=True)).astype(np.float64))
-    np.testing.assert_allclose(one.powers, exact, rtol=4e-7, atol=2e-38)
+    np.testing.assert_allclose(one.exponentials, exact, rtol=4e-7, atol=2e-38)
     np.testing.assert_allclose(one.total, exact.sum(axis=1), rtol=1e-6)
     np.testing.assert_array_equal(one.peak, logits.max(axis=1))
     np.testing.assert_array_equal(one.wanted, logits[np.arange(tokens), targets])
@@ -45,6 +46,7 @@ def test_what_is_impossible_is_nothing() -> None:
     one, right = found(logits, targets % 20), exponentials_of(jnp.asarray(logits), jnp.asarray(targets % 20))
     for name in Exponentials._fields:
         np.testing.assert_allclose(getattr(one, name), getattr(right, name), rtol=1e-6, atol=2e-38)
+    assert not np.asarray(one.exponentials)[:, 20:].any()
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -57,6 +59,13 @@ def test_what_is_not_a_number_stays_so(bad: float) -> None:
     assert np.isfinite(np.asarray(one.total)[[0, 2]]).all()
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+def test_targets_may_be_of_fewer_bits(dtype: type[np.signedinteger]) -> None:
+    """Machine code takes words of 32 bits, and would read beyond the end of narrower ones."""
+    logits, targets = drawn(100, 96)
+    np.testing.assert_array_equal(found(logits, targets.astype(dtype)).wanted, logits[np.arange(100), targets])
+
+
 @pytest.mark.parametrize("target", [-1, 32, 1 << 20])
 def test_a_target_that_is_no_word_reads_no_memory(target: int) -> None:
     logits, targets = drawn(3, 32)
@@ -65,17 +74,18 @@ def test_a_target_that_is_no_word_reads_no_memory(target: int) -> None:
 
 
 def test_the_logits_are_still_there_for_who_wants_them() -> None:
-    """The result takes their memory only where nobody reads them later."""
+    """The result takes their memory, but where somebody reads them later."""
     logits, targets = map(jnp.asarray, drawn(200, 320))
+    assert "output_operand_alias" in jax.jit(fused_exponentials.fused_exponentials).lower(logits, targets).as_text()
 
     @jax.jit
     def both(logits: jax.Array) -> tuple[jax.Array, jax.Array]:
         twice = 2 * logits
-        return fused_exponentials.fused_exponentials(twice, targets).powers, twice
+        return fused_exponentials.fused_exponentials(twice, targets).exponentials, twice
 
-    powers, twice = both(logits)
+    found, twice = both(logits)
     np.testing.assert_array_equal(twice, 2 * logits)
-    np.testing.assert_allclose(powers, exponentials_of(2 * logits, targets).powers, rtol=1e-6, atol=2e-38)
+    np.testing.assert_allclose(found, exponentials_of(2 * logits, targets).exponentials, rtol=1e-6, atol=2e-38)
 
 
 def test_the_same_numbers_come_out_however_threads_share_them() -> None:
@@ -87,20 +97,23 @@ def test_the_same_numbers_come_out_however_threads_share_them() -> None:
         assert all(np.array_equal(*pair) for pair in zip(first, step(logits, targets), strict=True))
 
 
-def calls(vocab: int, dtype: jax.typing.DTypeLike = jnp.float32, *, gradient: bool = True) -> int:
-    """Of machine code in the loss of words that many."""
-    hidden, weight = jnp.ones((5, 8), dtype), jnp.ones((8, vocab), dtype)
+def calls(vocab: int, dtype: jax.typing.DTypeLike = jnp.float32, rows: int | None = None, mesh: bool = False) -> int:
+    """Of machine code in the gradient of the loss of words that many, of a table with so many rows."""
+    weight = jnp.ones((8, rows or vocab), dtype)
+    spread = NamedSharding(AbstractMesh((4,), ("data",), axis_types=(AxisType.Auto,)), PartitionSpec("data"))
+    hidden = jax.ShapeDtypeStruct((4, 8), dtype, sharding=spread) if mesh else jnp.ones((4, 8), dtype)
 
     def loss(hidden: jax.Array) -> jax.Array:
-        return fused_cross_entropy(hidden, weight, jnp.zeros(5, jnp.int32), jnp.ones(5, bool)).loss
+        return fused_cross_entropy(hidden, weight, jnp.zeros(4, jnp.int32), jnp.ones(4, bool), vocab=vocab).loss
 
-    return str(jax.make_jaxpr(jax.grad(loss) if gradient else loss)(hidden)).count("target_name=plainformer_expon")
+    assert "plainformer" not in str(jax.make_jaxpr(loss)(hidden)), "nobody asks for a gradient"
+    return str(jax.make_jaxpr(jax.grad(loss))(hidden)).count("target_name=plainformer_exponentials")
 
 
 def test_what_it_does_not_suit_goes_by_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert calls(48) == 1
+    assert calls(48) == calls(48, rows=64) == calls(47, rows=64) == 1
     assert calls(47) == 0, "rows that are not whole vectors"
-    assert calls(48, jnp.float16) == 1, "logits are float32 all the same"
-    assert calls(48, gradient=False) == 0, "nobody asks for a gradient"
+    assert calls(48, jnp.bfloat16) == 0, "hidden states that are not float32"
+    assert calls(48, mesh=True) == calls(47, rows=64, mesh=True) == 0, "XLA does not split a call over a mesh"
     monkeypatch.setattr(foreign, "serve_layers", lambda: False)
     assert calls(48) == 0

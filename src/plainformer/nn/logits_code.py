@@ -9,7 +9,7 @@ from typing import Any, no_type_check
 import numpy as np
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.exponential_code import all_lanes, exponential
+from plainformer.nn.exponential_code import SMALLEST, all_lanes, exponential
 from plainformer.nn.machine_code import F32, I64, numba
 from plainformer.nn.machine_threads import in_each_part, in_parts
 from plainformer.nn.vector_code import everywhere, larger, numbers_of, over_vectors, put, summed
@@ -31,7 +31,9 @@ def _emit_row(builder: Any, logits: Any, out: Any, target: Any, of_row: Any, cou
     peaks = everywhere(builder, peak)
 
     def raise_to_power(place: Any, so_far: list[Any]) -> list[Any]:
-        power = exponential(builder, builder.fsub(numbers_of(builder, logits, place), peaks))
+        below = builder.fsub(numbers_of(builder, logits, place), peaks)
+        is_nothing = builder.fcmp_ordered("<", below, all_lanes(SMALLEST))  # that of -inf is zero
+        power = builder.select(is_nothing, all_lanes(0.0), exponential(builder, below))
         put(builder, out, place, power)
         return [builder.fadd(so_far[0], power)]
 
