@@ -2,7 +2,10 @@
 
 Scores, weights and their gradients stay in a core's own memory. Queries, keys and values are read where projections
 leave them, (token, head, width), so that nothing is turned round before it. The gradient computes the weights again,
-which is less work than to bring them back from memory. Where no query sees later ones, queries go in strips, each with
+which is less work than to bring them back from memory.
+
+Queries go in strips, and scores lie the other way round, Sᵀ = K Qᵀ: a vector has the scores of `LANES` queries with one
+key, so that sums over keys add whole vectors, however few keys there are. Where no query sees later ones, a strip has
 the keys up to its own end: nearly half of the scores are never computed.
 """
 
@@ -13,11 +16,11 @@ import numpy as np
 
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import LANES, numba
-from plainformer.nn.multiply_code import multiply, numbers_at
-from plainformer.nn.softmax_code import softmax_of_vectors, sum_of_products
+from plainformer.nn.multiply_code import ask_for, multiply, numbers_at
+from plainformer.nn.softmax_code import softmax_until, softmax_where, to_scores
 from plainformer.nn.vector_code import emit_turned
 
-STRIP = 48  # queries that are computed together where none sees later keys: whole tiles, and whole vectors
+STRIP = 32  # queries that are computed together, whole vectors
 # What the threads of a call share, in words: addresses, sizes, bytes from one mask to the next, and parts.
 QUERY, KEY, VALUE, HEADS_OUT, D_QUERY, D_KEY, D_VALUE, TEXTS = range(8)
 HEADS, D_K, D_V, BY_HEAD, BY_QUERY, CAUSAL, MOST_QUERIES, MOST_KEYS, TOGETHER, COUNT = range(8, 18)
@@ -27,6 +30,7 @@ FIRST_QUERY, QUERIES, FIRST_KEY, KEYS, MASK = range(5)
 OF_TEXT = 5
 Strip = tuple[int, int, int]  # its first query, how many there are, and up to which key any of them sees some
 Rows = tuple[int, int]  # where rows of numbers are, and how many bytes it is from one to the next
+Seen = tuple[int, int, int]  # where the mask of a head is, or 0; up to which key any query sees some; room for bytes
 
 _turn = code.instruction(numba.void, emit_turned)
 
@@ -72,20 +76,14 @@ def _seen(text: np.ndarray, mask: int, by_query: int) -> int:
 
 @code.inner()
 @no_type_check
-def _show(numbers: np.ndarray, mask: int, row: int, seen: int, to: int) -> None:
-    """What a query sees, as whole vectors of it, where the query before it left them."""
-    if row == 0:
-        _bytes(to, whole(numbers[MOST_KEYS]))[:] = 0
-    shown = _bytes(to, whole(seen))
-    if row == 0 and mask == 0 and not numbers[CAUSAL]:
-        shown[:seen] = 1
-    if mask == 0 and numbers[CAUSAL]:
-        if row < seen:
-            shown[row] = 1
-    elif mask != 0 and (row == 0 or numbers[BY_QUERY] > 0):
-        given = _bytes(mask + row * numbers[BY_QUERY], seen)
-        for key in range(seen):
-            shown[key] = given[key]
+def _show(mask: int, by_query: int, strip: Strip, to: int) -> None:
+    """What queries of a strip see: a byte for each, in a row for each key, of `STRIP` places."""
+    first, rows, stop = strip
+    shown = _bytes(to, stop * STRIP)
+    for row in range(rows):
+        given = _bytes(mask + (first + row) * by_query, stop)
+        for key in range(stop):
+            shown[key * STRIP + row] = given[key]
 
 
 @code.inner()
@@ -107,83 +105,74 @@ def _rows(numbers: np.ndarray) -> tuple[int, int]:
 @no_type_check
 def _strip(numbers: np.ndarray, first: int, queries: int, seen: int) -> Strip:
     """The queries from the `first` on that are computed together."""
-    if not numbers[CAUSAL]:
-        return first, queries, seen
     rows = min(STRIP, queries - first)
-    return first, rows, min(first + rows, seen)
+    return first, rows, min(first + rows, seen) if numbers[CAUSAL] else seen
 
 
 @code.inner()
 @no_type_check
-def _weights(
-    numbers: np.ndarray, strip: tuple[int, int, int], query: Rows, turned: Rows, p: Rows, mask: int, shown: int
-) -> None:
-    """P = softmax(Q Kᵀ / √d_k) of a strip of one head, in rows of whole vectors."""
-    (first, rows, seen), (of_query, k_row), (keys, keys_row), (weights, row_bytes) = strip, query, turned, p
-    wide, scale = whole(seen), np.float32(1 / math.sqrt(numbers[D_K]))
-    multiply((of_query + first * k_row, k_row, 4, keys, keys_row, weights, row_bytes, rows, wide, numbers[D_K]))
-    for row in range(rows):
-        _show(numbers, mask, first + row, seen, shown)
-        softmax_of_vectors((weights + row * row_bytes, shown, wide, scale))
+def _weights(numbers: np.ndarray, strip: Strip, query: Rows, key: Rows, turned: int, p: Rows, sees: Seen) -> None:
+    """Pᵀ = softmax(K Qᵀ / √d_k) of a strip of one head, its columns whole vectors."""
+    (first, rows, stop), (weights, row_bytes), (mask, _, shown) = strip, p, sees
+    d_k, wide, scale = numbers[D_K], whole(rows), np.float32(1 / math.sqrt(numbers[D_K]))
+    _turn_round(query[0] + first * query[1], query[1], rows, d_k, turned)
+    multiply((key[0], key[1], 4, turned, 4 * wide, weights, row_bytes, stop, wide, d_k))
+    if mask != 0:
+        _show(mask, numbers[BY_QUERY], strip, shown)
+    for row in range(0, rows, LANES):
+        of_vector = weights + 4 * row, row_bytes, stop, scale
+        if mask != 0:
+            softmax_where((*of_vector, shown + row, STRIP))
+        else:
+            last = first + row if numbers[CAUSAL] else stop
+            softmax_until((*of_vector, last))
 
 
 @code.inner()
 @no_type_check
-def _to_scores(weights: int, gradient: int, count: int, scale: float) -> None:
-    """A row of dP becomes one of dS = P ∘ (dP - Σ P dP), times `scale`."""
-    mean = sum_of_products((weights, gradient, count))
-    p, d_p = numbers_at(weights, count), numbers_at(gradient, count)
-    for key in range(count):
-        d_p[key] = p[key] * (d_p[key] - mean) * scale
-
-
-@code.inner()
-@no_type_check
-def _found(numbers: np.ndarray, queries: int, seen: int, of_head: Any, mask: int, room: Any) -> None:
+def _found(numbers: np.ndarray, queries: int, of_head: Any, sees: Seen, room: Any) -> None:
     """O = P V."""
     query, key, value, out = of_head[:4]
-    turned, _, weights, _, shown = room
-    first, row_bytes = 0, 4 * (whole(seen) + LANES)
-    _turn_round(key[0], key[1], seen, numbers[D_K], turned)
+    turned, weights = room[0], room[2]
+    first, row_bytes = 0, 4 * STRIP
     while first < queries:
-        strip = _strip(numbers, first, queries, seen)
-        _weights(numbers, strip, query, (turned, 4 * whole(seen)), (weights, row_bytes), mask, shown)
+        strip = _strip(numbers, first, queries, sees[1])
+        _, rows, stop = strip
+        _weights(numbers, strip, query, key, turned, (weights, row_bytes), sees)
         here = out[0] + first * out[1]
-        multiply((weights, row_bytes, 4, value[0], value[1], here, out[1], strip[1], numbers[D_V], strip[2]))
-        first += strip[1]
+        multiply((weights, 4, row_bytes, value[0], value[1], here, out[1], rows, numbers[D_V], stop))
+        first += rows
 
 
 @code.inner()
 @no_type_check
-def _gradient(numbers: np.ndarray, queries: int, seen: int, of_head: Any, mask: int, room: Any) -> None:
+def _gradient(numbers: np.ndarray, queries: int, of_head: Any, sees: Seen, room: Any) -> None:
     """dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - Σ P dP) / √d_k,  dQ = dS K,  dK = dSᵀ Q, with P computed again."""
     query, key, value, d_out, d_query, d_key, d_value = of_head
-    (k_row, v_row), d_k, d_v = (key[1], value[1]), numbers[D_K], numbers[D_V]
-    turned, turned_value, weights, scores, shown = room
+    (k_row, v_row), d_k, d_v, seen = (key[1], value[1]), numbers[D_K], numbers[D_V], sees[1]
+    turned, turned_out, weights, scores = room[:4]
     # A vector between rows, so that they do not all lie at the same places of a cache.
-    row_bytes, turned_row, scale = 4 * (whole(seen) + LANES), 4 * whole(seen), np.float32(1 / math.sqrt(d_k))
-    _turn_round(key[0], k_row, seen, d_k, turned)
-    _turn_round(value[0], v_row, seen, d_v, turned_value)
+    row_bytes, scale = 4 * (whole(queries) + LANES), np.float32(1 / math.sqrt(d_k))
     first = 0
     while first < queries:
         strip = _strip(numbers, first, queries, seen)
         _, rows, stop = strip
-        p, d_s = weights + first * row_bytes, scores + first * row_bytes
-        _weights(numbers, strip, query, (turned, turned_row), (p, row_bytes), mask, shown)
-        here = d_out[0] + first * v_row
-        multiply((here, v_row, 4, turned_value, turned_row, d_s, row_bytes, rows, whole(stop), d_v))
-        for row in range(rows):
-            _to_scores(p + row * row_bytes, d_s + row * row_bytes, whole(stop), scale)
-        multiply((d_s, row_bytes, 4, key[0], k_row, d_query + first * k_row, k_row, rows, d_k, stop))
+        p, d_s, wide = weights + 4 * first, scores + 4 * first, whole(rows)
+        _weights(numbers, strip, query, key, turned, (p, row_bytes), sees)
+        _turn_round(d_out[0] + first * v_row, v_row, rows, d_v, turned_out)
+        multiply((value[0], v_row, 4, turned_out, 4 * wide, d_s, row_bytes, stop, wide, d_v))
+        for row in range(0, rows, LANES):
+            to_scores((p + 4 * row, d_s + 4 * row, row_bytes, stop, scale))
+        multiply((d_s, 4, row_bytes, key[0], k_row, d_query + first * k_row, k_row, rows, d_k, stop))
         first += rows
     first = 0
     while first < seen:
-        _, keys, _ = _strip(numbers, first, seen, seen)
+        keys = min(STRIP, seen - first)
         since = first if numbers[CAUSAL] else 0  # queries before it see none of these keys
-        at, count = since * row_bytes + 4 * first, queries - since
+        at, count = first * row_bytes + 4 * since, queries - since
         to_query, to_out = query[0] + since * k_row, d_out[0] + since * v_row
-        multiply((scores + at, 4, row_bytes, to_query, k_row, d_key + first * k_row, k_row, keys, d_k, count))
-        multiply((weights + at, 4, row_bytes, to_out, v_row, d_value + first * v_row, v_row, keys, d_v, count))
+        multiply((scores + at, row_bytes, 4, to_query, k_row, d_key + first * k_row, k_row, keys, d_k, count))
+        multiply((weights + at, row_bytes, 4, to_out, v_row, d_value + first * v_row, v_row, keys, d_v, count))
         first += keys
 
 
@@ -199,14 +188,30 @@ def one_head(numbers: np.ndarray, text: np.ndarray, head: int, room: Any) -> Non
     out, mask = numbers[HEADS_OUT] + of_out, text[MASK] + head * numbers[BY_HEAD] if text[MASK] != 0 else 0
     d_query, d_key, d_value = numbers[D_QUERY] + of_query, numbers[D_KEY] + of_key, numbers[D_VALUE] + of_value
     seen = _seen(text, mask, numbers[BY_QUERY])
+    sees = mask, seen, room[4]
     if numbers[D_QUERY] != 0:
         _clear(d_key, k_row, seen, keys, d_k)
         _clear(d_value, v_row, seen, keys, d_v)
         if seen > 0:
-            _gradient(numbers, queries, seen, (*given, (out, v_row), d_query, d_key, d_value), mask, room)
+            _gradient(numbers, queries, (*given, (out, v_row), d_query, d_key, d_value), sees, room)
         else:
             _clear(d_query, k_row, 0, queries, d_k)
     elif seen > 0:
-        _found(numbers, queries, seen, (*given, (out, v_row)), mask, room)
+        _found(numbers, queries, (*given, (out, v_row)), sees, room)
     else:
         _clear(out, v_row, 0, queries, d_v)
+
+
+@code.inner()
+@no_type_check
+def ask_for_head(numbers: np.ndarray, text: np.ndarray, head: int) -> None:
+    """What `one_head` will read."""
+    k_row, v_row = _rows(numbers)
+    k_bytes, v_bytes = 4 * numbers[D_K], 4 * numbers[D_V]
+    query, keys = text[FIRST_QUERY], text[FIRST_KEY]
+    queries, seen = query + text[QUERIES], keys + text[KEYS]
+    ask_for(numbers[QUERY] + head * k_bytes, k_row, query, queries, k_bytes)
+    ask_for(numbers[KEY] + head * k_bytes, k_row, keys, seen, k_bytes)
+    ask_for(numbers[VALUE] + head * v_bytes, v_row, keys, seen, v_bytes)
+    if numbers[D_QUERY] != 0:
+        ask_for(numbers[HEADS_OUT] + head * v_bytes, v_row, query, queries, v_bytes)

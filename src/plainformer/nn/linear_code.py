@@ -13,7 +13,7 @@ import numpy as np
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import I64, LANES, numba
 from plainformer.nn.machine_threads import in_parts
-from plainformer.nn.multiply_code import TALL, WIDE, WIDEST, numbers_at
+from plainformer.nn.multiply_code import TALL, WIDE, WIDEST, ask_for, numbers_at
 from plainformer.nn.tile_code import emit_tile
 from plainformer.nn.vector_code import numbers_of, put
 
@@ -37,18 +37,6 @@ def _emit_pack(builder: Any, from_: Any, to: Any, total: Any) -> None:
 _pack = code.instruction(numba.void, _emit_pack)  # (address of a vector, where to, and what it is added to)
 
 
-_ask = code.instruction(numba.void, lambda builder, address: code.prefetch(builder, address, how_near=2))
-
-
-@code.inner()
-@no_type_check
-def _ask_for(first: int, row_bytes: int, start: int, stop: int, width: int) -> None:
-    """Rows `start` … `stop` - 1 of what will soon be read, so many bytes of each."""
-    for row in range(start, stop):
-        for line in range(0, width, 64):
-            _ask((first + row * row_bytes + line,))
-
-
 @code.inner()
 @no_type_check
 def _products(x: Block, d_y: Block, y: Block, tokens: int, ahead: Block) -> None:
@@ -61,8 +49,8 @@ def _products(x: Block, d_y: Block, y: Block, tokens: int, ahead: Block) -> None
         _tile((tall, columns, of_x + 4 * row, 4, x_row, packed, 4 * columns, of_y + row * y_row, y_row, tokens))
         row += tall
         until = min(asked + by_tile, tokens)
-        _ask_for(of_x + tokens * x_row, x_row, asked, until, 4 * rows)
-        _ask_for(next_d_y, d_y_row, asked, until, 4 * columns)
+        ask_for(of_x + tokens * x_row, x_row, asked, until, 4 * rows)
+        ask_for(next_d_y, d_y_row, asked, until, 4 * columns)
         asked = until
 
 

@@ -160,12 +160,12 @@ def vector(builder: Any, address: Any, kind: Any, count: int) -> tuple[Any, Any]
     return place, loaded
 
 
-def prefetch(builder: Any, address: Any, how_near: int = 3) -> None:
-    """Ask for a line of memory that will soon be read; any address will do. 3 is the nearest memory."""
+def prefetch(builder: Any, address: Any, how_near: int = 3, to_write: bool = False) -> None:
+    """Ask for a line of memory that will soon be read, or written; any address will do. 3 is the nearest memory."""
     byte = I8.as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
-    to_read, to_keep, data = I32(0), I32(how_near), I32(1)
-    builder.call(external(builder, "llvm.prefetch", kind), [at(builder, address, I8), to_read, to_keep, data])
+    use, to_keep, data = I32(int(to_write)), I32(how_near), I32(1)
+    builder.call(external(builder, "llvm.prefetch", kind), [at(builder, address, I8), use, to_keep, data])
 
 
 def constant(kind: Any, *numbers: Any) -> Any:

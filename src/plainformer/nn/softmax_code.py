@@ -18,36 +18,23 @@ def _emit_power(builder: Any, exponent: Any) -> Any:
     return builder.bitcast(builder.shl(builder.add(builder.fptosi(exponent, I32), I32(127)), I32(23)), F32)
 
 
-def _over(builder: Any, addresses: tuple[Any, ...], count: Any, further: Callable[..., Any]) -> Any:
-    """A sum over `count` numbers at each of the addresses, a multiple of `LANES`: lane by lane, then half by half.
+def _emit_sum(builder: Any, first: Any, count: Any) -> Any:
+    """The sum of `count` numbers, a multiple of `LANES`: lane by lane, then half by half.
 
     Its order is written out, for where LLVM chooses one, code that was just made and the same code from a file may
     take two, and a run that goes on in another process would not be the run that was never stopped.
     """
 
-    def numbers(place: Any, _: int) -> list[Any]:
-        at = builder.mul(place, I64(4))
-        return [code.vector(builder, builder.add(address, at), F32, LANES)[1] for address in addresses]
+    def add(place: Any, so_far: list[Any]) -> list[Any]:
+        return [builder.fadd(so_far[0], numbers_of(builder, first, place))]
 
-    def add(total: Any, _: Any, found: list[Any]) -> Any:
-        return further(builder, *found, total)
-
-    [[total]] = code.sums_of_products(builder, count, LANES, [[all_lanes(0.0)]], lambda *_: None, numbers, add)
-    return code.folded(builder, total, lambda builder, one, other: builder.fadd(one, other))
-
-
-def _emit_sum(builder: Any, first: Any, count: Any) -> Any:
-    return _over(builder, (first,), count, lambda builder, one, total: builder.fadd(total, one))
-
-
-def _emit_sum_of_products(builder: Any, first: Any, second: Any, count: Any) -> Any:
-    return _over(builder, (first, second), count, code.multiply_add)
+    [total] = over_vectors(builder, count, [all_lanes(0.0)], add)
+    return summed(builder, total)
 
 
 _power_of_two = code.instruction(numba.float32, _emit_power)  # of a whole number, which a float32 holds
 _multiply_add = code.instruction(numba.float32, code.multiply_add)
 _sum = code.instruction(numba.float32, _emit_sum)  # (address, count)
-sum_of_products = code.instruction(numba.float32, _emit_sum_of_products)  # (address, address, count)
 
 
 @code.inner()
@@ -96,37 +83,83 @@ def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
         scores[key] *= share
 
 
-def _emit_softmax(builder: Any, scores: Any, shown: Any, count: Any, scale: Any) -> None:
+def _emit_softmax(builder: Any, scores: Any, row: Any, keys: Any, scale: Any, is_seen: Callable[[Any], Any]) -> None:
+    """The softmax over `keys` rows, `row` bytes apart, of each lane: the same as `softmax`, for `LANES` queries."""
     scales = everywhere(builder, scale)
 
-    def compare(place: Any, so_far: list[Any]) -> list[Any]:
-        is_seen = is_shown(builder, shown, place)
-        numbers = builder.select(is_seen, numbers_of(builder, scores, place), all_lanes(LEAST))
+    def numbers_for(key: Any) -> Any:
+        return numbers_of(builder, builder.add(scores, builder.mul(row, key)), I64(0))
+
+    def keep(key: Any, numbers: Any) -> None:
+        put(builder, builder.add(scores, builder.mul(row, key)), I64(0), numbers)
+
+    def compare(key: Any, so_far: list[Any]) -> list[Any]:
+        numbers = builder.select(is_seen(key), numbers_for(key), all_lanes(LEAST))
         return [larger(builder, numbers, so_far[0])]
 
-    [peaks] = over_vectors(builder, count, [all_lanes(LEAST)], compare)
-    peak = everywhere(builder, code.folded(builder, peaks, larger))
+    [peak] = over_vectors(builder, keys, [all_lanes(LEAST)], compare, step=1)
 
-    def raise_to_power(place: Any, so_far: list[Any]) -> list[Any]:
-        numbers = builder.fmul(builder.fsub(numbers_of(builder, scores, place), peak), scales)
-        power = builder.select(is_shown(builder, shown, place), exponential(builder, numbers), all_lanes(0.0))
-        put(builder, scores, place, power)
+    def raise_to_power(key: Any, so_far: list[Any]) -> list[Any]:
+        numbers = builder.fmul(builder.fsub(numbers_for(key), peak), scales)
+        power = builder.select(is_seen(key), exponential(builder, numbers), all_lanes(0.0))
+        keep(key, power)
         return [builder.fadd(so_far[0], power)]
 
-    [totals] = over_vectors(builder, count, [all_lanes(0.0)], raise_to_power)
-    total = summed(builder, totals)
-    none = builder.fcmp_ordered("==", total, F32(0.0))
-    share = everywhere(builder, builder.select(none, F32(1.0), builder.fdiv(F32(1.0), total)))
+    [total] = over_vectors(builder, keys, [all_lanes(0.0)], raise_to_power, step=1)
+    none = builder.fcmp_ordered("==", total, all_lanes(0.0))
+    share = builder.select(none, all_lanes(1.0), builder.fdiv(all_lanes(1.0), total))
 
-    def divide(place: Any, _: list[Any]) -> list[Any]:
-        put(builder, scores, place, builder.fmul(numbers_of(builder, scores, place), share))
+    def divide(key: Any, _: list[Any]) -> list[Any]:
+        keep(key, builder.fmul(numbers_for(key), share))
         return []
 
-    over_vectors(builder, count, [], divide)
+    over_vectors(builder, keys, [], divide, step=1)
 
 
-# (address of scores, of what is seen of them, how many, a multiple of `LANES`, scale): the same as `softmax`.
-softmax_of_vectors = code.instruction(numba.void, _emit_softmax)
+def _emit_softmax_until(builder: Any, scores: Any, row: Any, keys: Any, scale: Any, last: Any) -> None:
+    lanes = code.constant(I64, *range(LANES))
+    lasts = builder.add(everywhere(builder, last), lanes)
+
+    def is_seen(key: Any) -> Any:
+        return builder.icmp_signed("<=", everywhere(builder, key), lasts)
+
+    _emit_softmax(builder, scores, row, keys, scale, is_seen)
+
+
+def _emit_softmax_where(builder: Any, scores: Any, row: Any, keys: Any, scale: Any, shown: Any, shown_row: Any) -> None:
+    def is_seen(key: Any) -> Any:
+        return is_shown(builder, builder.add(shown, builder.mul(shown_row, key)), I64(0))
+
+    _emit_softmax(builder, scores, row, keys, scale, is_seen)
+
+
+def _emit_to_scores(builder: Any, p: Any, d_p: Any, row: Any, keys: Any, scale: Any) -> None:
+    scales = everywhere(builder, scale)
+
+    def pair(key: Any) -> list[Any]:
+        at = builder.mul(row, key)
+        return [numbers_of(builder, builder.add(first, at), I64(0)) for first in (p, d_p)]
+
+    def add(key: Any, so_far: list[Any]) -> list[Any]:
+        return [code.multiply_add(builder, *pair(key), so_far[0])]
+
+    [mean] = over_vectors(builder, keys, [all_lanes(0.0)], add, step=1)
+
+    def write(key: Any, _: list[Any]) -> list[Any]:
+        weights, gradient = pair(key)
+        numbers = builder.fmul(builder.fmul(weights, builder.fsub(gradient, mean)), scales)
+        put(builder, builder.add(d_p, builder.mul(row, key)), I64(0), numbers)
+        return []
+
+    over_vectors(builder, keys, [], write, step=1)
+
+
+# Of `LANES` queries side by side, and so many keys, whose rows are so many bytes apart: (scores, row, keys, scale, …).
+# Query l sees keys up to `last` + l, or those whose bytes in its place of the rows of `shown` are not zero.
+softmax_until = code.instruction(numba.void, _emit_softmax_until)
+softmax_where = code.instruction(numba.void, _emit_softmax_where)
+# (P, dP, row, keys, scale): dP becomes dS = P ∘ (dP - Σ P dP) times `scale`, with sums over keys.
+to_scores = code.instruction(numba.void, _emit_to_scores)
 
 
 @code.inner()

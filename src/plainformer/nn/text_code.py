@@ -9,7 +9,6 @@ import numpy as np
 
 from plainformer.nn import machine_code as code
 from plainformer.nn.head_code import (
-    CAUSAL,
     COUNT,
     D_K,
     D_QUERY,
@@ -27,6 +26,7 @@ from plainformer.nn.head_code import (
     STRIP,
     TEXTS,
     TOGETHER,
+    ask_for_head,
     one_head,
     whole,
 )
@@ -53,23 +53,29 @@ def whole_numbers_at(address: int, count: int) -> Any:
 @numba.cfunc(numba.int64(numba.int64, numba.int64), cache=True)
 @no_type_check
 def _some_heads(work: int, part: int) -> int:
-    """Heads that come one after the other, in the same room: keys or values turned round, P, dP, what a query sees."""
+    """Heads that come one after the other, in the same room: queries and dO turned round, Pᵀ, dPᵀ, what queries see."""
     numbers = code.words(work, NUMBERS)
-    wide, rows = whole(numbers[MOST_KEYS]), numbers[MOST_QUERIES]
-    gives_gradient = numbers[D_QUERY] != 0
-    if numbers[CAUSAL] and not gives_gradient:
-        rows = min(rows, STRIP)
-    turned = np.empty(numbers[D_K] * wide, np.float32)
-    turned_value = np.empty(numbers[D_V] * wide if gives_gradient else 1, np.float32)
-    weights = np.empty(rows * (wide + LANES), np.float32)
-    scores = np.empty(rows * (wide + LANES) if gives_gradient else 1, np.float32)
-    shown = np.empty(wide, np.uint8)
-    room = _place(turned), _place(turned_value), _place(weights), _place(scores), _place(shown)
-    for index in range(part * numbers[TOGETHER], min((part + 1) * numbers[TOGETHER], numbers[COUNT])):
+    keys, gives_gradient, has_mask = (
+        numbers[MOST_KEYS],
+        numbers[D_QUERY] != 0,
+        code.words(numbers[TEXTS], OF_TEXT)[MASK] != 0,
+    )
+    wide = whole(numbers[MOST_QUERIES]) + LANES if gives_gradient else STRIP
+    turned = np.empty(numbers[D_K] * STRIP, np.float32)
+    turned_out = np.empty(numbers[D_V] * STRIP if gives_gradient else 1, np.float32)
+    weights = np.empty(keys * wide, np.float32)
+    scores = np.empty(keys * wide if gives_gradient else 1, np.float32)
+    shown = np.empty(keys * STRIP if has_mask else 1, np.uint8)
+    room = _place(turned), _place(turned_out), _place(weights), _place(scores), _place(shown)
+    stop = min((part + 1) * numbers[TOGETHER], numbers[COUNT])
+    for index in range(part * numbers[TOGETHER], stop):
         text = code.words(numbers[TEXTS] + 8 * OF_TEXT * (index // numbers[HEADS]), OF_TEXT)
+        if index + 1 < stop:
+            following = code.words(numbers[TEXTS] + 8 * OF_TEXT * ((index + 1) // numbers[HEADS]), OF_TEXT)
+            ask_for_head(numbers, following, (index + 1) % numbers[HEADS])
         one_head(numbers, text, index % numbers[HEADS], room)
     # Numba frees an array after its last use, and does not know that its address was one.
-    turned[0], turned_value[0], weights[0], scores[0], shown[0] = 0, 0, 0, 0, 0
+    turned[0], turned_out[0], weights[0], scores[0], shown[0] = 0, 0, 0, 0, 0
     return 0
 
 

@@ -12,16 +12,16 @@ from plainformer.nn.machine_code import F32, I8, I32, I64, LANES, ir
 
 
 def over_vectors(
-    builder: Any, count: Any, starts: list[Any], visit: Callable[[Any, list[Any]], list[Any]]
+    builder: Any, count: Any, starts: list[Any], visit: Callable[[Any, list[Any]], list[Any]], step: int = LANES
 ) -> list[Any]:
-    """A loop over places 0, `LANES` … below `count`; `visit` is given what is so far, and gives what is then."""
+    """A loop over places 0, `step` … below `count`; `visit` is given what is so far, and gives what is then."""
     before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
     builder.branch(loop)
     builder.position_at_end(loop)
     place = builder.phi(I64)
     so_far = [builder.phi(start.type) for start in starts]
     totals = visit(place, so_far)
-    following = builder.add(place, I64(LANES))
+    following = builder.add(place, I64(step))
     for phi, start, end in zip([place, *so_far], [I64(0), *starts], [following, *totals], strict=True):
         phi.add_incoming(start, before)
         phi.add_incoming(end, builder.block)
