@@ -17,7 +17,7 @@ import numpy as np
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import LANES, numba
 from plainformer.nn.multiply_code import ask_for, multiply, numbers_at
-from plainformer.nn.softmax_code import softmax_until, softmax_where, to_scores
+from plainformer.nn.softmax_code import softmax_of_queries, to_scores
 from plainformer.nn.vector_code import emit_turned
 
 STRIP = 32  # queries that are computed together, whole vectors
@@ -30,7 +30,7 @@ FIRST_QUERY, QUERIES, FIRST_KEY, KEYS, MASK = range(5)
 OF_TEXT = 5
 Strip = tuple[int, int, int]  # its first query, how many there are, and up to which key any of them sees some
 Rows = tuple[int, int]  # where rows of numbers are, and how many bytes it is from one to the next
-Seen = tuple[int, int, int]  # where the mask of a head is, or 0; up to which key any query sees some; room for bytes
+Seen = tuple[int, int, int]  # where a mask is, or 0; up to which key any query sees some; where bytes of it go
 
 _turn = code.instruction(numba.void, emit_turned)
 
@@ -48,14 +48,20 @@ def _bytes(address: int, count: int) -> Any:
     return numba.carray(code.pointer((address,)), (count,), np.uint8)
 
 
-@code.inner()
+@numba.cfunc(numba.int64(*[numba.int64] * 5), cache=True)
 @no_type_check
-def _turn_round(x: int, x_row: int, rows: int, columns: int, out: int) -> None:
+def _turn_round(x: int, x_row: int, rows: int, columns: int, out: int) -> int:
     """xᵀ at `out`, in rows of whole vectors: what is beyond `rows` is zero. Columns are whole vectors, too."""
     out_row = 4 * whole(rows)
     for row in range(0, rows, LANES):
         for column in range(0, columns, LANES):
             _turn((x + row * x_row + 4 * column, x_row, rows - row, out + column * out_row + 4 * row, out_row))
+    return 0
+
+
+# What is large is called by its address, so that it is compiled once, not into each of those that call it.
+code.define("plainformer_turn_round", _turn_round.address)
+_round = code.symbol("plainformer_turn_round")
 
 
 @code.inner()
@@ -74,7 +80,7 @@ def _seen(text: np.ndarray, mask: int, by_query: int) -> int:
     return last
 
 
-@code.inner()
+@code.inner("void(int64, int64, UniTuple(int64, 3), int64)")
 @no_type_check
 def _show(mask: int, by_query: int, strip: Strip, to: int) -> None:
     """What queries of a strip see: a byte for each, in a row for each key, of `STRIP` places."""
@@ -109,36 +115,58 @@ def _strip(numbers: np.ndarray, first: int, queries: int, seen: int) -> Strip:
     return first, rows, min(first + rows, seen) if numbers[CAUSAL] else seen
 
 
-@code.inner()
+@numba.cfunc(numba.int64(*[numba.int64] * 12), cache=True)
 @no_type_check
-def _weights(numbers: np.ndarray, strip: Strip, query: Rows, key: Rows, turned: int, p: Rows, sees: Seen) -> None:
-    """Pᵀ = softmax(K Qᵀ / √d_k) of a strip of one head, its columns whole vectors."""
-    (first, rows, stop), (weights, row_bytes), (mask, _, shown) = strip, p, sees
+def _find_weights(
+    work: int,
+    first: int,
+    rows: int,
+    stop: int,
+    query: int,
+    key: int,
+    k_row: int,
+    turned: int,
+    weights: int,
+    row_bytes: int,
+    mask: int,
+    shown: int,
+) -> int:
+    numbers = code.words(work, NUMBERS)
     d_k, wide, scale = numbers[D_K], whole(rows), np.float32(1 / math.sqrt(numbers[D_K]))
-    _turn_round(query[0] + first * query[1], query[1], rows, d_k, turned)
-    multiply((key[0], key[1], 4, turned, 4 * wide, weights, row_bytes, stop, wide, d_k))
+    code.invoke((_round(()), query + first * k_row, k_row, rows, d_k, turned))
+    multiply((key, k_row, 4, turned, 4 * wide, weights, row_bytes, stop, wide, d_k))
+    shown_row, last = 0, first if numbers[CAUSAL] else stop
     if mask != 0:
-        _show(mask, numbers[BY_QUERY], strip, shown)
+        _show(mask, numbers[BY_QUERY], (first, rows, stop), shown)
+        shown_row, last = STRIP, stop
     for row in range(0, rows, LANES):
-        of_vector = weights + 4 * row, row_bytes, stop, scale
-        if mask != 0:
-            softmax_where((*of_vector, shown + row, STRIP))
-        else:
-            last = first + row if numbers[CAUSAL] else stop
-            softmax_until((*of_vector, last))
+        softmax_of_queries((weights + 4 * row, row_bytes, stop, scale, last + row, shown + row, shown_row))
+    return 0
+
+
+code.define("plainformer_weights", _find_weights.address)
+_of_weights = code.symbol("plainformer_weights")
 
 
 @code.inner()
 @no_type_check
-def _found(numbers: np.ndarray, queries: int, of_head: Any, sees: Seen, room: Any) -> None:
+def _weights(work: int, strip: Strip, query: int, key: Rows, turned: int, p: Rows, sees: Seen) -> None:
+    """Pᵀ = softmax(K Qᵀ / √d_k) of a strip of one head, its columns whole vectors."""
+    (mask, _, shown), address = sees, _of_weights(())
+    code.invoke((address, work, *strip, query, *key, turned, *p, mask, shown))
+
+
+@code.inner()
+@no_type_check
+def _found(work: int, queries: int, of_head: Any, sees: Seen, room: Any) -> None:
     """O = P V."""
-    query, key, value, out = of_head[:4]
+    numbers, (query, key, value, out) = code.words(work, NUMBERS), of_head[:4]
     turned, weights = room[0], room[2]
     first, row_bytes = 0, 4 * STRIP
     while first < queries:
         strip = _strip(numbers, first, queries, sees[1])
         _, rows, stop = strip
-        _weights(numbers, strip, query, key, turned, (weights, row_bytes), sees)
+        _weights(work, strip, query[0], key, turned, (weights, row_bytes), sees)
         here = out[0] + first * out[1]
         multiply((weights, 4, row_bytes, value[0], value[1], here, out[1], rows, numbers[D_V], stop))
         first += rows
@@ -146,9 +174,9 @@ def _found(numbers: np.ndarray, queries: int, of_head: Any, sees: Seen, room: An
 
 @code.inner()
 @no_type_check
-def _gradient(numbers: np.ndarray, queries: int, of_head: Any, sees: Seen, room: Any) -> None:
+def _gradient(work: int, queries: int, of_head: Any, sees: Seen, room: Any) -> None:
     """dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - Σ P dP) / √d_k,  dQ = dS K,  dK = dSᵀ Q, with P computed again."""
-    query, key, value, d_out, d_query, d_key, d_value = of_head
+    numbers, (query, key, value, d_out, d_query, d_key, d_value) = code.words(work, NUMBERS), of_head
     (k_row, v_row), d_k, d_v, seen = (key[1], value[1]), numbers[D_K], numbers[D_V], sees[1]
     turned, turned_out, weights, scores = room[:4]
     # A vector between rows, so that they do not all lie at the same places of a cache.
@@ -158,8 +186,8 @@ def _gradient(numbers: np.ndarray, queries: int, of_head: Any, sees: Seen, room:
         strip = _strip(numbers, first, queries, seen)
         _, rows, stop = strip
         p, d_s, wide = weights + 4 * first, scores + 4 * first, whole(rows)
-        _weights(numbers, strip, query, key, turned, (p, row_bytes), sees)
-        _turn_round(d_out[0] + first * v_row, v_row, rows, d_v, turned_out)
+        _weights(work, strip, query[0], key, turned, (p, row_bytes), sees)
+        code.invoke((_round(()), d_out[0] + first * v_row, v_row, rows, d_v, turned_out))
         multiply((value[0], v_row, 4, turned_out, 4 * wide, d_s, row_bytes, stop, wide, d_v))
         for row in range(0, rows, LANES):
             to_scores((p + 4 * row, d_s + 4 * row, row_bytes, stop, scale))
@@ -176,10 +204,13 @@ def _gradient(numbers: np.ndarray, queries: int, of_head: Any, sees: Seen, room:
         first += keys
 
 
-@code.inner()
+@numba.cfunc(numba.int64(*[numba.int64] * 8), cache=True)
 @no_type_check
-def one_head(numbers: np.ndarray, text: np.ndarray, head: int, room: Any) -> None:
-    """What one head of a text finds, or the gradient of that."""
+def _one_head(
+    work: int, text_at: int, head: int, turned: int, turned_out: int, weights: int, scores: int, shown: int
+) -> int:
+    numbers, text = code.words(work, NUMBERS), code.words(text_at, OF_TEXT)
+    room = turned, turned_out, weights, scores, shown
     queries, keys, d_k, d_v = text[QUERIES], text[KEYS], numbers[D_K], numbers[D_V]
     k_row, v_row = _rows(numbers)
     of_query, of_key = text[FIRST_QUERY] * k_row + 4 * head * d_k, text[FIRST_KEY] * k_row + 4 * head * d_k
@@ -193,13 +224,28 @@ def one_head(numbers: np.ndarray, text: np.ndarray, head: int, room: Any) -> Non
         _clear(d_key, k_row, seen, keys, d_k)
         _clear(d_value, v_row, seen, keys, d_v)
         if seen > 0:
-            _gradient(numbers, queries, (*given, (out, v_row), d_query, d_key, d_value), sees, room)
+            _gradient(work, queries, (*given, (out, v_row), d_query, d_key, d_value), sees, room)
         else:
             _clear(d_query, k_row, 0, queries, d_k)
     elif seen > 0:
-        _found(numbers, queries, (*given, (out, v_row)), sees, room)
+        _found(work, queries, (*given, (out, v_row)), sees, room)
     else:
         _clear(out, v_row, 0, queries, d_v)
+    return 0
+
+
+code.define("plainformer_one_head", _one_head.address)
+_of_head = code.symbol("plainformer_one_head")
+
+
+@code.inner()
+@no_type_check
+def one_head(work: int, text: int, head: int, room: Any) -> None:
+    """What one head of the text whose words are there finds, or the gradient of that.
+
+    The room is for queries and dO turned round, Pᵀ, dPᵀ and what queries see.
+    """
+    code.invoke((_of_head(()), work, text, head, *room))
 
 
 @code.inner()

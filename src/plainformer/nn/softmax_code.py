@@ -1,6 +1,5 @@
 """The softmax of a row in machine code, and its mask; `softmax.masked_softmax` says what it is."""
 
-from collections.abc import Callable
 from typing import Any, no_type_check
 
 import numpy as np
@@ -83,9 +82,15 @@ def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
         scores[key] *= share
 
 
-def _emit_softmax(builder: Any, scores: Any, row: Any, keys: Any, scale: Any, is_seen: Callable[[Any], Any]) -> None:
-    """The softmax over `keys` rows, `row` bytes apart, of each lane: the same as `softmax`, for `LANES` queries."""
+def _emit_softmax(
+    builder: Any, scores: Any, row: Any, keys: Any, scale: Any, last: Any, shown: Any, shown_row: Any
+) -> None:
+    lasts = builder.add(everywhere(builder, last), code.constant(I64, *range(LANES)))
     scales = everywhere(builder, scale)
+
+    def is_seen(key: Any) -> Any:
+        is_early = builder.icmp_signed("<=", everywhere(builder, key), lasts)
+        return builder.and_(is_early, is_shown(builder, builder.add(shown, builder.mul(shown_row, key)), I64(0)))
 
     def numbers_for(key: Any) -> Any:
         return numbers_of(builder, builder.add(scores, builder.mul(row, key)), I64(0))
@@ -116,29 +121,12 @@ def _emit_softmax(builder: Any, scores: Any, row: Any, keys: Any, scale: Any, is
     over_vectors(builder, keys, [], divide, step=1)
 
 
-def _emit_softmax_until(builder: Any, scores: Any, row: Any, keys: Any, scale: Any, last: Any) -> None:
-    lanes = code.constant(I64, *range(LANES))
-    lasts = builder.add(everywhere(builder, last), lanes)
-
-    def is_seen(key: Any) -> Any:
-        return builder.icmp_signed("<=", everywhere(builder, key), lasts)
-
-    _emit_softmax(builder, scores, row, keys, scale, is_seen)
-
-
-def _emit_softmax_where(builder: Any, scores: Any, row: Any, keys: Any, scale: Any, shown: Any, shown_row: Any) -> None:
-    def is_seen(key: Any) -> Any:
-        return is_shown(builder, builder.add(shown, builder.mul(shown_row, key)), I64(0))
-
-    _emit_softmax(builder, scores, row, keys, scale, is_seen)
-
-
 def _emit_to_scores(builder: Any, p: Any, d_p: Any, row: Any, keys: Any, scale: Any) -> None:
     scales = everywhere(builder, scale)
 
-    def pair(key: Any) -> list[Any]:
+    def pair(key: Any) -> tuple[Any, Any]:
         at = builder.mul(row, key)
-        return [numbers_of(builder, builder.add(first, at), I64(0)) for first in (p, d_p)]
+        return numbers_of(builder, builder.add(p, at), I64(0)), numbers_of(builder, builder.add(d_p, at), I64(0))
 
     def add(key: Any, so_far: list[Any]) -> list[Any]:
         return [code.multiply_add(builder, *pair(key), so_far[0])]
@@ -154,10 +142,10 @@ def _emit_to_scores(builder: Any, p: Any, d_p: Any, row: Any, keys: Any, scale: 
     over_vectors(builder, keys, [], write, step=1)
 
 
-# Of `LANES` queries side by side, and so many keys, whose rows are so many bytes apart: (scores, row, keys, scale, …).
-# Query l sees keys up to `last` + l, or those whose bytes in its place of the rows of `shown` are not zero.
-softmax_until = code.instruction(numba.void, _emit_softmax_until)
-softmax_where = code.instruction(numba.void, _emit_softmax_where)
+# Of `LANES` queries side by side, the same as `softmax`: (scores, row, keys, scale, last, shown, shown_row). Scores of
+# one key and of the next are a row apart, in bytes; query l sees keys up to `last` + l whose byte in its place of
+# `shown`, which may have one row for all keys, is not zero.
+softmax_of_queries = code.instruction(numba.void, _emit_softmax)
 # (P, dP, row, keys, scale): dP becomes dS = P ∘ (dP - Σ P dP) times `scale`, with sums over keys.
 to_scores = code.instruction(numba.void, _emit_to_scores)
 

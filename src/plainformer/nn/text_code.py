@@ -55,25 +55,21 @@ def whole_numbers_at(address: int, count: int) -> Any:
 def _some_heads(work: int, part: int) -> int:
     """Heads that come one after the other, in the same room: queries and dO turned round, Pᵀ, dPᵀ, what queries see."""
     numbers = code.words(work, NUMBERS)
-    keys, gives_gradient, has_mask = (
-        numbers[MOST_KEYS],
-        numbers[D_QUERY] != 0,
-        code.words(numbers[TEXTS], OF_TEXT)[MASK] != 0,
-    )
+    keys, gives_gradient = numbers[MOST_KEYS], numbers[D_QUERY] != 0
     wide = whole(numbers[MOST_QUERIES]) + LANES if gives_gradient else STRIP
     turned = np.empty(numbers[D_K] * STRIP, np.float32)
     turned_out = np.empty(numbers[D_V] * STRIP if gives_gradient else 1, np.float32)
     weights = np.empty(keys * wide, np.float32)
     scores = np.empty(keys * wide if gives_gradient else 1, np.float32)
-    shown = np.empty(keys * STRIP if has_mask else 1, np.uint8)
+    shown = np.ones(keys * STRIP, np.uint8)  # without a mask all there is
     room = _place(turned), _place(turned_out), _place(weights), _place(scores), _place(shown)
     stop = min((part + 1) * numbers[TOGETHER], numbers[COUNT])
     for index in range(part * numbers[TOGETHER], stop):
-        text = code.words(numbers[TEXTS] + 8 * OF_TEXT * (index // numbers[HEADS]), OF_TEXT)
+        text = numbers[TEXTS] + 8 * OF_TEXT * (index // numbers[HEADS])
         if index + 1 < stop:
-            following = code.words(numbers[TEXTS] + 8 * OF_TEXT * ((index + 1) // numbers[HEADS]), OF_TEXT)
-            ask_for_head(numbers, following, (index + 1) % numbers[HEADS])
-        one_head(numbers, text, index % numbers[HEADS], room)
+            following = numbers[TEXTS] + 8 * OF_TEXT * ((index + 1) // numbers[HEADS])
+            ask_for_head(numbers, code.words(following, OF_TEXT), (index + 1) % numbers[HEADS])
+        one_head(work, text, index % numbers[HEADS], room)
     # Numba frees an array after its last use, and does not know that its address was one.
     turned[0], turned_out[0], weights[0], scores[0], shown[0] = 0, 0, 0, 0, 0
     return 0
