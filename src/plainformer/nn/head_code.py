@@ -16,8 +16,8 @@ import numpy as np
 
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import LANES, numba
-from plainformer.nn.multiply_code import ask_for, multiply, numbers_at
-from plainformer.nn.softmax_code import softmax_of_queries, to_scores
+from plainformer.nn.multiply_code import multiply, numbers_at
+from plainformer.nn.softmax_code import softmax_gradient, softmax_of_queries
 from plainformer.nn.vector_code import emit_turned
 
 STRIP = 32  # queries that are computed together, whole vectors
@@ -50,7 +50,7 @@ def _bytes(address: int, count: int) -> Any:
 
 @numba.cfunc(numba.int64(*[numba.int64] * 5), cache=True)
 @no_type_check
-def _turn_round(x: int, x_row: int, rows: int, columns: int, out: int) -> int:
+def _transpose_rows(x: int, x_row: int, rows: int, columns: int, out: int) -> int:
     """xᵀ at `out`, in rows of whole vectors: what is beyond `rows` is zero. Columns are whole vectors, too."""
     out_row = 4 * whole(rows)
     for row in range(0, rows, LANES):
@@ -60,8 +60,8 @@ def _turn_round(x: int, x_row: int, rows: int, columns: int, out: int) -> int:
 
 
 # What is large is called by its address, so that it is compiled once, not into each of those that call it.
-code.define("plainformer_turn_round", _turn_round.address)
-_round = code.symbol("plainformer_turn_round")
+code.define("plainformer_transpose", _transpose_rows.address)
+_transpose = code.symbol("plainformer_transpose")
 
 
 @code.inner()
@@ -86,6 +86,11 @@ def _show(mask: int, by_query: int, strip: Strip, to: int) -> None:
     """What queries of a strip see: a byte for each, in a row for each key, of `STRIP` places."""
     first, rows, stop = strip
     shown = _bytes(to, stop * STRIP)
+    if by_query == 0:
+        given = _bytes(mask, stop)
+        for key in range(stop):
+            shown[key * STRIP : (key + 1) * STRIP] = given[key]
+        return
     for row in range(rows):
         given = _bytes(mask + (first + row) * by_query, stop)
         for key in range(stop):
@@ -131,9 +136,10 @@ def _find_weights(
     mask: int,
     shown: int,
 ) -> int:
+    """`_weights`. What has a mask is not causal besides: the mask says all."""
     numbers = code.words(work, NUMBERS)
     d_k, wide, scale = numbers[D_K], whole(rows), np.float32(1 / math.sqrt(numbers[D_K]))
-    code.invoke((_round(()), query + first * k_row, k_row, rows, d_k, turned))
+    code.invoke((_transpose(()), query + first * k_row, k_row, rows, d_k, turned))
     multiply((key, k_row, 4, turned, 4 * wide, weights, row_bytes, stop, wide, d_k))
     shown_row, last = 0, first if numbers[CAUSAL] else stop
     if mask != 0:
@@ -178,7 +184,7 @@ def _gradient(work: int, queries: int, of_head: Any, sees: Seen, room: Any) -> N
     """dV = Pᵀ dO,  dP = dO Vᵀ,  dS = P ∘ (dP - Σ P dP) / √d_k,  dQ = dS K,  dK = dSᵀ Q, with P computed again."""
     numbers, (query, key, value, d_out, d_query, d_key, d_value) = code.words(work, NUMBERS), of_head
     (k_row, v_row), d_k, d_v, seen = (key[1], value[1]), numbers[D_K], numbers[D_V], sees[1]
-    turned, turned_out, weights, scores = room[:4]
+    turned, turned_out, weights, scores = room
     # A vector between rows, so that they do not all lie at the same places of a cache.
     row_bytes, scale = 4 * (whole(queries) + LANES), np.float32(1 / math.sqrt(d_k))
     first = 0
@@ -187,10 +193,10 @@ def _gradient(work: int, queries: int, of_head: Any, sees: Seen, room: Any) -> N
         _, rows, stop = strip
         p, d_s, wide = weights + 4 * first, scores + 4 * first, whole(rows)
         _weights(work, strip, query[0], key, turned, (p, row_bytes), sees)
-        code.invoke((_round(()), d_out[0] + first * v_row, v_row, rows, d_v, turned_out))
+        code.invoke((_transpose(()), d_out[0] + first * v_row, v_row, rows, d_v, turned_out))
         multiply((value[0], v_row, 4, turned_out, 4 * wide, d_s, row_bytes, stop, wide, d_v))
         for row in range(0, rows, LANES):
-            to_scores((p + 4 * row, d_s + 4 * row, row_bytes, stop, scale))
+            softmax_gradient((p + 4 * row, d_s + 4 * row, row_bytes, stop, scale))
         multiply((d_s, 4, row_bytes, key[0], k_row, d_query + first * k_row, k_row, rows, d_k, stop))
         first += rows
     first = 0
@@ -209,8 +215,9 @@ def _gradient(work: int, queries: int, of_head: Any, sees: Seen, room: Any) -> N
 def _one_head(
     work: int, text_at: int, head: int, turned: int, turned_out: int, weights: int, scores: int, shown: int
 ) -> int:
+    """`one_head`."""
     numbers, text = code.words(work, NUMBERS), code.words(text_at, OF_TEXT)
-    room = turned, turned_out, weights, scores, shown
+    room = turned, turned_out, weights, scores
     queries, keys, d_k, d_v = text[QUERIES], text[KEYS], numbers[D_K], numbers[D_V]
     k_row, v_row = _rows(numbers)
     of_query, of_key = text[FIRST_QUERY] * k_row + 4 * head * d_k, text[FIRST_KEY] * k_row + 4 * head * d_k
@@ -219,7 +226,7 @@ def _one_head(
     out, mask = numbers[HEADS_OUT] + of_out, text[MASK] + head * numbers[BY_HEAD] if text[MASK] != 0 else 0
     d_query, d_key, d_value = numbers[D_QUERY] + of_query, numbers[D_KEY] + of_key, numbers[D_VALUE] + of_value
     seen = _seen(text, mask, numbers[BY_QUERY])
-    sees = mask, seen, room[4]
+    sees = mask, seen, shown
     if numbers[D_QUERY] != 0:
         _clear(d_key, k_row, seen, keys, d_k)
         _clear(d_value, v_row, seen, keys, d_v)
@@ -250,14 +257,15 @@ def one_head(work: int, text: int, head: int, room: Any) -> None:
 
 @code.inner()
 @no_type_check
-def ask_for_head(numbers: np.ndarray, text: np.ndarray, head: int) -> None:
-    """What `one_head` will read."""
+def prefetch_head(work: int, text_at: int, head: int) -> None:
+    """Ask for what `one_head` will read."""
+    numbers, text = code.words(work, NUMBERS), code.words(text_at, OF_TEXT)
     k_row, v_row = _rows(numbers)
     k_bytes, v_bytes = 4 * numbers[D_K], 4 * numbers[D_V]
-    query, keys = text[FIRST_QUERY], text[FIRST_KEY]
-    queries, seen = query + text[QUERIES], keys + text[KEYS]
-    ask_for(numbers[QUERY] + head * k_bytes, k_row, query, queries, k_bytes)
-    ask_for(numbers[KEY] + head * k_bytes, k_row, keys, seen, k_bytes)
-    ask_for(numbers[VALUE] + head * v_bytes, v_row, keys, seen, v_bytes)
+    first_query, first_key = text[FIRST_QUERY], text[FIRST_KEY]
+    last_query, last_key = first_query + text[QUERIES], first_key + text[KEYS]
+    code.prefetch_rows(numbers[QUERY] + head * k_bytes, k_row, first_query, last_query, k_bytes)
+    code.prefetch_rows(numbers[KEY] + head * k_bytes, k_row, first_key, last_key, k_bytes)
+    code.prefetch_rows(numbers[VALUE] + head * v_bytes, v_row, first_key, last_key, v_bytes)
     if numbers[D_QUERY] != 0:
-        ask_for(numbers[HEADS_OUT] + head * v_bytes, v_row, query, queries, v_bytes)
+        code.prefetch_rows(numbers[HEADS_OUT] + head * v_bytes, v_row, first_query, last_query, v_bytes)

@@ -13,7 +13,7 @@ import numpy as np
 from plainformer.nn import machine_code as code
 from plainformer.nn.machine_code import I64, LANES, numba
 from plainformer.nn.machine_threads import in_parts
-from plainformer.nn.multiply_code import TALL, WIDE, WIDEST, ask_for, numbers_at
+from plainformer.nn.multiply_code import TALL, WIDE, WIDEST, numbers_at
 from plainformer.nn.tile_code import emit_tile
 from plainformer.nn.vector_code import numbers_of, put
 
@@ -49,8 +49,8 @@ def _products(x: Block, d_y: Block, y: Block, tokens: int, ahead: Block) -> None
         _tile((tall, columns, of_x + 4 * row, 4, x_row, packed, 4 * columns, of_y + row * y_row, y_row, tokens))
         row += tall
         until = min(asked + by_tile, tokens)
-        ask_for(of_x + tokens * x_row, x_row, asked, until, 4 * rows)
-        ask_for(next_d_y, d_y_row, asked, until, 4 * columns)
+        code.prefetch_rows(of_x + tokens * x_row, x_row, asked, until, 4 * rows)
+        code.prefetch_rows(next_d_y, d_y_row, asked, until, 4 * columns)
         asked = until
 
 

@@ -27,6 +27,7 @@ F16, F32 = ir.HalfType(), ir.FloatType()
 # Functions that only other machine code calls: they have no way in from Python (to call one there crashes), and they
 # take a fifth less time to make. One that is called with many constants is told its types, or made for each of them.
 inner: Any = functools.partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+LINE = 64  # bytes that come from memory together
 LANES = 16  # numbers of 32 bits in the widest vectors of today; where they are narrower, LLVM takes two or four
 
 # Where things are, in words. In a call: its extension, XLA's functions, the context, the arguments, how many results
@@ -160,12 +161,27 @@ def vector(builder: Any, address: Any, kind: Any, count: int) -> tuple[Any, Any]
     return place, loaded
 
 
-def prefetch(builder: Any, address: Any, how_near: int = 3, to_write: bool = False) -> None:
-    """Ask for a line of memory that will soon be read, or written; any address will do. 3 is the nearest memory."""
+def prefetch(builder: Any, address: Any, nearest: bool = False) -> None:
+    """Ask for a line of memory that will soon be read; any address will do.
+
+    It comes to the second nearest memory, which can wait for far more lines at once than the nearest.
+    """
     byte = I8.as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])
-    use, to_keep, data = I32(int(to_write)), I32(how_near), I32(1)
-    builder.call(external(builder, "llvm.prefetch", kind), [at(builder, address, I8), use, to_keep, data])
+    to_read, to_keep, data = I32(0), I32(3 if nearest else 2), I32(1)
+    builder.call(external(builder, "llvm.prefetch", kind), [at(builder, address, I8), to_read, to_keep, data])
+
+
+_prefetch = instruction(numba.void, prefetch)
+
+
+@inner()
+@no_type_check
+def prefetch_rows(first: int, row_bytes: int, start: int, stop: int, width: int) -> None:
+    """Rows `start` … `stop` - 1 of what will soon be read, so many bytes of each."""
+    for row in range(start, stop):
+        for line in range(0, width, LINE):
+            _prefetch((first + row * row_bytes + line,))
 
 
 def constant(kind: Any, *numbers: Any) -> Any:

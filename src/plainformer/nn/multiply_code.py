@@ -57,15 +57,3 @@ def multiply(operands: Any) -> None:
 def numbers_at(address: int, count: int) -> Any:
     """Memory as float32."""
     return numba.carray(code.pointer((address,)), (count,), np.float32)
-
-
-_ask = code.instruction(numba.void, lambda builder, address: code.prefetch(builder, address, how_near=2))
-
-
-@code.inner()
-@no_type_check
-def ask_for(first: int, row_bytes: int, start: int, stop: int, width: int) -> None:
-    """Rows `start` … `stop` - 1 of what will soon be read, so many bytes of each."""
-    for row in range(start, stop):
-        for line in range(0, width, 64):
-            _ask((first + row * row_bytes + line,))

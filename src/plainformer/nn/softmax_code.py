@@ -1,4 +1,4 @@
-"""The softmax of a row in machine code, and its mask; `softmax.masked_softmax` says what it is."""
+"""The softmax in machine code, of a row or of sixteen queries side by side, and its gradient; `softmax` defines it."""
 
 from typing import Any, no_type_check
 
@@ -121,7 +121,7 @@ def _emit_softmax(
     over_vectors(builder, keys, [], divide, step=1)
 
 
-def _emit_to_scores(builder: Any, p: Any, d_p: Any, row: Any, keys: Any, scale: Any) -> None:
+def _emit_gradient(builder: Any, p: Any, d_p: Any, row: Any, keys: Any, scale: Any) -> None:
     scales = everywhere(builder, scale)
 
     def pair(key: Any) -> tuple[Any, Any]:
@@ -147,7 +147,7 @@ def _emit_to_scores(builder: Any, p: Any, d_p: Any, row: Any, keys: Any, scale: 
 # `shown`, which may have one row for all keys, is not zero.
 softmax_of_queries = code.instruction(numba.void, _emit_softmax)
 # (P, dP, row, keys, scale): dP becomes dS = P ∘ (dP - Σ P dP) times `scale`, with sums over keys.
-to_scores = code.instruction(numba.void, _emit_to_scores)
+softmax_gradient = code.instruction(numba.void, _emit_gradient)
 
 
 @code.inner()

@@ -26,8 +26,8 @@ from plainformer.nn.head_code import (
     STRIP,
     TEXTS,
     TOGETHER,
-    ask_for_head,
     one_head,
+    prefetch_head,
     whole,
 )
 from plainformer.nn.machine_code import LANES, numba
@@ -61,14 +61,14 @@ def _some_heads(work: int, part: int) -> int:
     turned_out = np.empty(numbers[D_V] * STRIP if gives_gradient else 1, np.float32)
     weights = np.empty(keys * wide, np.float32)
     scores = np.empty(keys * wide if gives_gradient else 1, np.float32)
-    shown = np.ones(keys * STRIP, np.uint8)  # without a mask all there is
+    shown = np.ones(keys * STRIP, np.uint8)  # as it is where no text of the call has a mask
     room = _place(turned), _place(turned_out), _place(weights), _place(scores), _place(shown)
     stop = min((part + 1) * numbers[TOGETHER], numbers[COUNT])
     for index in range(part * numbers[TOGETHER], stop):
         text = numbers[TEXTS] + 8 * OF_TEXT * (index // numbers[HEADS])
         if index + 1 < stop:
             following = numbers[TEXTS] + 8 * OF_TEXT * ((index + 1) // numbers[HEADS])
-            ask_for_head(numbers, code.words(following, OF_TEXT), (index + 1) % numbers[HEADS])
+            prefetch_head(work, following, (index + 1) % numbers[HEADS])
         one_head(work, text, index % numbers[HEADS], room)
     # Numba frees an array after its last use, and does not know that its address was one.
     turned[0], turned_out[0], weights[0], scores[0], shown[0] = 0, 0, 0, 0, 0

@@ -4,9 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.machine_code import F16, F32, I32, I64, LANES, ir
-
-LINE = 64  # bytes that come from memory together
+from plainformer.nn.machine_code import F16, F32, I32, I64, LANES, LINE, ir
 
 
 def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True, adds: bool = False) -> Callable[..., None]:
@@ -31,7 +29,7 @@ def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True, adds:
         def some_columns(place: Any, column: int) -> Any:
             address = builder.add(builder.add(b, builder.mul(b_row, place)), I64(size * lanes * column))
             if asks_ahead and size * lanes * column % LINE == 0:
-                code.prefetch(builder, builder.add(address, next_b[0]))
+                code.prefetch(builder, builder.add(address, next_b[0]), nearest=True)
             if size == 4:
                 return code.vector(builder, address, F32, lanes)[1]
             return builder.fpext(code.vector(builder, address, F16, lanes)[1], ir.VectorType(F32, lanes))
