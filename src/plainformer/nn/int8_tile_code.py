@@ -7,13 +7,13 @@ from typing import Any
 
 from plainformer.nn import machine_code as code
 from plainformer.nn.int8 import GROUP, MIDDLE
-from plainformer.nn.machine_code import F32, I8, I16, I32, I64, LANES, LINE, ir
+from plainformer.nn.machine_code import F32, I8, I16, I32, I64, LANES, ir
 
 WIDE = GROUP // LANES  # vectors of outputs of a group
 HAS_VNNI = code.has_feature("avx512vnni")  # one instruction that adds products of bytes
 PAIR, FOUR = 2, 4  # inputs that meet their weights in one instruction: of sixteen bits, and of eight
 TALL = 1, 2, 4  # rows of a tile
-AHEAD = 8192  # how many bytes before they are read a single row asks for its weights, for which it mostly waits
+AHEAD = 8192  # bytes from weights of eight bits to those that are asked for: a single row mostly waits for them
 
 
 def _add_pairs(builder: Any, total: Any, inputs: Any, weights: Any) -> Any:
@@ -102,11 +102,10 @@ def _emit_tile(rows: int, together: int) -> Callable[..., None]:
             return builder.sext(twice, ir.VectorType(I32, PAIR * LANES))
 
         def their_weights(place: Any, column: int) -> Any:
-            further = together * LANES * column
-            address = of(weight, builder.mul(place, I64(GROUP)), 1, I64(further))
-            if rows == 1 and further % LINE == 0:
-                code.prefetch(builder, builder.add(address, I64(AHEAD)))
+            address = of(weight, builder.mul(place, I64(GROUP)), 1, I64(together * LANES * column))
             if together == FOUR:
+                if rows == 1:
+                    code.prefetch(builder, builder.add(address, I64(AHEAD)))
                 return code.vector(builder, address, I32, LANES)[1]
             _, narrow = code.vector(builder, address, I8, PAIR * LANES)
             return builder.sext(narrow, ir.VectorType(I32, PAIR * LANES))
