@@ -164,7 +164,7 @@ def vector(builder: Any, address: Any, kind: Any, count: int) -> tuple[Any, Any]
 def prefetch(builder: Any, address: Any, nearest: bool = False) -> None:
     """Ask for a line of memory that will soon be read; any address will do.
 
-    It comes to the second nearest memory, which can wait for far more lines at once than the nearest.
+    Unless it is wanted in the nearest memory, it comes to the second nearest, which can wait for far more lines.
     """
     byte = I8.as_pointer()
     kind = ir.FunctionType(ir.VoidType(), [byte, I32, I32, I32])

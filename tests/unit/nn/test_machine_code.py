@@ -2,7 +2,6 @@
 
 import os
 import platform
-import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -210,10 +209,6 @@ def test_numbers_of_sixteen_bits_are_taken() -> None:
     np.testing.assert_allclose(grouped(jnp.ones((2, 4), jnp.bfloat16)), 5.0, rtol=1e-4)
 
 
-def test_nothing_is_changed_for_others_who_use_numba() -> None:
-    assert str(foreign._folder()) != import_module("numba").config.CACHE_DIR
-
-
 def test_many_threads_may_call_at_once() -> None:
     """Small calls after large ones, products beside attention: no part of a call is taken for one of another."""
     bits: tuple[Literal[8, 16], ...] = (8, 16, 8, 16)
@@ -272,73 +267,6 @@ def test_in_w8a8_a_text_read_at_once_is_the_text_read_in_pieces(monkeypatch: pyt
     np.testing.assert_allclose(jnp.concatenate(pieces, axis=1), whole, rtol=0.05, atol=0.05)
 
 
-def test_code_of_an_earlier_process_serves_the_next(tmp_path: Path) -> None:
-    """What is kept holds no address: they are looked up again. And another start adds nothing to it."""
-    program = (
-        "import jax.numpy as jnp; from plainformer.nn import foreign; from plainformer.nn.int8 import Grouped\n"
-        "assert foreign.are_available()\n"
-        "found = Grouped(jnp.ones((2048, 1024), jnp.int8), jnp.ones(2048), None, input_bits=16)(jnp.ones((4, 1024)))\n"
-        "assert abs(found - 1024).max() < 0.01"
-    )
-    kept = []
-    for _ in range(2):
-        subprocess.run(
-            [sys.executable, "-c", program], env=os.environ | {"PLAINFORMER_CACHE": str(tmp_path)}, check=True
-        )
-        kept.append(sorted(tmp_path.rglob("*.nb*")))
-    assert kept[0]
-    assert kept[0] == kept[1]
-
-
-def test_code_just_made_and_code_that_is_found_compute_the_same_bits(tmp_path: Path) -> None:
-    """Sums whose order LLVM chose came out otherwise in the process that had made the code than in all later ones, and
-    a run resumed there was another run."""
-    program = (
-        "import hashlib, jax, numpy as np; from plainformer.nn import foreign, fused_attention\n"
-        "from plainformer.nn.best_words import best_words\n"
-        "from plainformer.nn.cache import KeysValues; from plainformer.nn.few_queries import attention_of_few\n"
-        "from plainformer.shapes import CausalWithin, Within\n"
-        "from plainformer.nn.fused_exponentials import fused_exponentials\n"
-        "from plainformer.nn.fused_linear import fused_linear\n"
-        "from plainformer.nn.fused_norm import fused_add_and_norm\n"
-        "from plainformer.nn.mask import causal_mask\n"
-        "assert foreign.serve_attention() and foreign.are_available() and foreign.serve_layers()\n"
-        "draw, all_bits = np.random.default_rng(0), hashlib.sha256()\n"
-        "for keys in (13, 16, 22, 31, 40, 48, 49, 64):\n"
-        "    q, k, v = (draw.normal(size=(9, 4, keys, 32)).astype(np.float32) for _ in range(3))\n"
-        "    mask = (np.arange(keys) < draw.integers(1, keys + 1, 9)[:, None])[:, None, None, :]\n"
-        "    begins = draw.random((2, 9, keys)) < 0.1\n"
-        "    texts = np.int32(1 + np.cumsum(begins, axis=2)) * (np.arange(keys) < 40)\n"
-        "    for shown in (mask, Within(*texts), CausalWithin(texts[0]), causal_mask(keys)):\n"
-        "        found, back = jax.vjp(lambda *given: fused_attention.fused_attention(*given, shown), q, k, v)\n"
-        "        for one in (found, *back(q)): all_bits.update(np.asarray(one).tobytes())\n"
-        "    few = attention_of_few(q, KeysValues(k.swapaxes(2, 3), v), mask)\n"
-        "    all_bits.update(np.asarray(few).tobytes())\n"
-        "x, y, g = draw.normal(size=(3, 777, 144)).astype(np.float32)\n"
-        "key = jax.random.key_data(jax.random.key(1))\n"
-        "for way in (lambda x: fused_add_and_norm(1e-5, True, 0.3, x, y, key, x[0], x[1]),\n"
-        "            lambda x: fused_linear(x, y[:144], y[0])):\n"
-        "    found, back = jax.vjp(way, x)\n"
-        "    for one in (found, *back(g)): all_bits.update(np.asarray(one).tobytes())\n"
-        "logits = draw.normal(size=(33, 4096)).astype(np.float32)\n"
-        "for one in fused_exponentials(logits, np.arange(33, dtype=np.int32)):\n"
-        "    all_bits.update(np.asarray(one).tobytes())\n"
-        "for one in best_words(logits, np.ones((1, 4096), bool), 5):\n"
-        "    all_bits.update(np.asarray(one).tobytes())\n"
-        "print(all_bits.hexdigest())"
-    )
-    bits = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | {"PLAINFORMER_CACHE": str(tmp_path)},
-            check=True,
-            capture_output=True,
-        ).stdout
-        for _ in range(2)
-    ]
-    assert bits[0] == bits[1]
-
-
 @pytest.mark.parametrize(("name", "features"), [("haswell", "+avx2,+fma,+f16c"), ("ivybridge", "+avx,+f16c")])
 def test_without_an_instruction_for_bytes_sums_are_the_same(tmp_path: Path, name: str, features: str) -> None:
     """Numba is told to make code for plain processors of 2013 and 2012: AVX2 has half of it, AVX nothing.
@@ -367,38 +295,3 @@ def test_keys_and_values_too_large_for_sixteen_bits_stay_finite() -> None:
     kept = KeysValues(jnp.full((1, 1, 2, 3), 1e6), jnp.full((1, 1, 3, 2), -1e6)).astype(jnp.float16)
     np.testing.assert_array_equal(kept.keys, np.float16(65504))
     np.testing.assert_array_equal(kept.values, np.float16(-65504))
-
-
-def test_where_it_does_not_work_products_of_xla_serve(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(module: str) -> None:
-        raise RuntimeError("no such instruction\nand more")
-
-    monkeypatch.setattr(foreign, "import_module", fail)
-    foreign._decode.cache_clear()
-    with pytest.warns(UserWarning, match="does not work here: RuntimeError: no such instruction$"):
-        assert not foreign.are_available()
-    monkeypatch.undo()
-    foreign._decode.cache_clear()
-    assert foreign.are_available()
-
-
-def test_ctrl_c_while_code_is_compiled_is_kept_for_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, done = foreign.import_module, []
-
-    def interrupted(module: str) -> object:
-        signal.raise_signal(signal.SIGINT)
-        done.append(module)
-        return real(module)
-
-    foreign._decode.cache_clear()
-    monkeypatch.setattr(foreign, "import_module", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        foreign.are_available()
-    monkeypatch.undo()
-    assert foreign.are_available()
-    assert len(done) > len(foreign.DECODING), "all was registered, Numba itself included"
-
-
-def test_without_the_extra_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign, "find_spec", lambda name: None)
-    assert not foreign.are_available()
