@@ -37,3 +37,9 @@ def test_a_file_says_what_it_is_for(path: Path) -> None:
     text = SOURCE.joinpath(path).read_text(encoding="utf-8")
     # An empty __init__.py is a mark, not a file to read.
     assert not text.strip() or ast.get_docstring(ast.parse(text))
+
+
+def test_no_two_test_files_share_a_name() -> None:
+    """pytest takes the second of two for the first, and collects neither."""
+    names = [path.name for path in Path(__file__).parents[1].rglob("test_*.py")]
+    assert sorted(names) == sorted(set(names))
