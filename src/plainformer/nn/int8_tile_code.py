@@ -78,6 +78,16 @@ def _address(builder: Any, first: Any, row_bytes: Any, row: Any, bytes_further: 
     return builder.add(builder.add(first, builder.mul(row_bytes, number)), bytes_further)
 
 
+def _weights_at(builder: Any, address: Any, together: int, *, looks_ahead: bool) -> Any:
+    """Those of sixteen outputs, with two inputs or four."""
+    if together == FOUR:
+        if looks_ahead:
+            code.prefetch(builder, builder.add(address, I64(AHEAD)))
+        return code.vector(builder, address, I32, LANES)[1]
+    _, narrow = code.vector(builder, address, I8, PAIR * LANES)
+    return builder.sext(narrow, ir.VectorType(I32, PAIR * LANES))
+
+
 def _emit_tile(rows: int, together: int) -> Callable[..., None]:
     """y = (before + start + x W) s t + b over a stretch of inputs, for `rows` rows and the outputs of a group.
 
@@ -103,12 +113,7 @@ def _emit_tile(rows: int, together: int) -> Callable[..., None]:
 
         def their_weights(place: Any, column: int) -> Any:
             address = of(weight, builder.mul(place, I64(GROUP)), 1, I64(together * LANES * column))
-            if together == FOUR:
-                if rows == 1:
-                    code.prefetch(builder, builder.add(address, I64(AHEAD)))
-                return code.vector(builder, address, I32, LANES)[1]
-            _, narrow = code.vector(builder, address, I8, PAIR * LANES)
-            return builder.sext(narrow, ir.VectorType(I32, PAIR * LANES))
+            return _weights_at(builder, address, together, looks_ahead=rows == 1)
 
         def by_output(numbers: Any, kind: Any, column: int) -> Any:
             return code.vector(builder, of(numbers, I64(0), 0, I64(4 * LANES * column)), kind, LANES)[1]
