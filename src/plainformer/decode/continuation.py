@@ -22,7 +22,7 @@ from plainformer.decode.program import compiled
 from plainformer.decode.sampling import sample
 from plainformer.decode.settings import SamplingSettings
 from plainformer.decode.window import window_start
-from plainformer.errors import InputError
+from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
 from plainformer.shapes import Array, Bool, Int, Key, UInt32
 
@@ -76,6 +76,7 @@ def continuations(
 
     Raises:
         InputError: a prompt is empty, or holds an id outside the vocabulary.
+        WorkError: the model's outputs are not finite.
     """
     if not prompts:
         return
@@ -110,8 +111,16 @@ def continuations(
             before, known = known, min(known + burst, full, int(ends.max()))
             pages = _write(model, pages, jnp.int32(known), keys, *constants)
             texts, ends = np.asarray(pages.texts), np.asarray(pages.ends)
+            _check_tokens(texts[:, before:known], config.rows(config.vocab))
             rows = zip(texts, lengths, ends, strict=True)
             yield [text[max(before, length) : min(known, end)].tolist() for text, length, end in rows]
+
+
+def _check_tokens(written: np.ndarray, rows: int) -> None:
+    """Raises WorkError where one is none of the vocabulary's `rows`, which is what `sample` makes of NaN."""
+    if (written >= rows).any():
+        fix = "check that its weights are finite: training may have diverged"
+        raise WorkError("the model's log-probabilities are not finite", fix=fix)
 
 
 def round_up(length: int) -> int:

@@ -120,6 +120,7 @@ class Writer:
         Raises:
             InputError: a prompt is empty or holds what the vocabulary does not have; a setting is unknown or out of
                 range.
+            WorkError: the model's outputs are not finite.
         """
         settings, numbers = changed(self.settings, changes), _numbers(samples)
         rows = [(prompt, number) for prompt in self._encode(prompts) for number in numbers]

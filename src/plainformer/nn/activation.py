@@ -8,6 +8,7 @@ from typing import Literal
 import jax
 import jax.numpy as jnp
 
+from plainformer.nn import foreign, fused_gelu
 from plainformer.shapes import Array, Float
 
 ActivationName = Literal["relu", "gelu", "gelu_tanh", "silu"]
@@ -22,7 +23,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 
 def activate(name: ActivationName, x: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
-    """The fast twin of `ACTIVATIONS[name](x)`, with a gradient that keeps `x` and the result alone.
+    """The fast twin of `ACTIVATIONS[name](x)`, with a gradient that keeps the result and `x` alone, or its slope there.
 
     JAX keeps every step between them too, as large as they are. In fewer than 32 bits it is the definition.
     """
@@ -39,12 +40,16 @@ def _activate(name, x):
 
 
 def _forward(name, x):
+    if name == "gelu" and fused_gelu.suits(x) and foreign.serve_layers():
+        return fused_gelu.gelu_and_slope(x)
     result = ACTIVATIONS[name](x)
     return result, (x, result)
 
 
 def _backward(name, kept, d_result):
     """Each activation is x s(x) with a share s from 0 to 1, which is the result over x: no function is called again."""
+    if not isinstance(kept, tuple):  # its slope, where x was
+        return (d_result * kept,)
     # Together, so that no step of the definition is shared with it, and so kept after all.
     (x, result), d_result = jax.lax.optimization_barrier((kept, d_result))
     if name == "relu":

@@ -26,13 +26,19 @@ from plainformer.nn import foreign_trials
 from plainformer.nn.foreign_trials import Trial
 
 # Functions, and the modules that they are in.
-DECODING = {"product": "int8_code", "attention": "attention_code", "best_words": "best_words_code"}
+DECODING = {
+    "product": "int8_code",
+    "attention": "attention_code",
+    "best_words": "best_words_code",
+    "norm": "norm_code",
+}
 ATTENTION = {"text_attention": "text_code", "packed_attention": "packed_code"}
 LAYERS = {
     "norm": "norm_code",
     "norm_gradient": "norm_code",
     "linear_gradient": "linear_code",
     "exponentials": "logits_code",
+    "gelu": "gelu_code",
 }
 
 

@@ -19,10 +19,11 @@ Trial = tuple[np.ndarray, Any]
 
 
 def decoding() -> Mapping[str, Trial]:
-    """Attention of one query, sums of ones, and the best of words that stand in order."""
+    """Attention of one query, sums of ones, the best of words that stand in order, and the norm of two numbers."""
     found = {f"attention to {kept.__name__}": (_mean_of_three(kept), 3.0) for kept in (np.float32, np.float16)}
     found |= {f"a product of {bits} bits": (_product_of_ones(bits), 1025.0) for bits in (8, 16)}
-    return found | {"the best of 512 words": (_best_of_many(), 300.0)}
+    found |= {"the best of 512 words": (_best_of_many(), 300.0)}
+    return found | {"a norm": (_norm_of_two(), np.repeat([[4.0, 2.0]], 16, axis=0).ravel())}
 
 
 def attention() -> Mapping[str, Trial]:
@@ -54,7 +55,7 @@ def attention() -> Mapping[str, Trial]:
 
 def layers() -> Mapping[str, Trial]:
     """The norm of three tokens with what dropout keeps, a linear map of 67 tokens: tiles of all heights and widths, and
-    the exponentials of as many rows.
+    the exponentials of as many rows, and their GELU.
 
     Dropout keeps what it always keeps: its words are those of `dropout.cheap_bits`, of the key (3, 5) and rate 1/2.
     """
@@ -84,7 +85,10 @@ def layers() -> Mapping[str, Trial]:
     peak, of_word = d_y.max(axis=1, keepdims=True), d_y[:, :67].diagonal()
     right |= {"exponentials": np.exp(d_y - peak)}
     right |= {"their sums": np.stack([peak[:, 0], np.exp(d_y - peak).sum(axis=1), of_word], axis=1)}
-    found = zip(right.items(), [out, *backward, *linear, powers, of_token], strict=True)
+    slope, bent = call("gelu", [result(d_y.shape)] * 2, jnp.asarray(d_y), in_place={0: 0})
+    share = np.vectorize(math.erfc)(-d_y / math.sqrt(2.0)) / 2.0
+    right |= {"its slope": share + d_y * np.exp(-0.5 * d_y * d_y) / math.sqrt(2.0 * math.pi), "GELU": d_y * share}
+    found = zip(right.items(), [out, *backward, *linear, powers, of_token, slope, bent], strict=True)
     return {name: (np.asarray(one), wanted) for (name, wanted), one in found}
 
 
@@ -103,6 +107,15 @@ def _product_of_ones(input_bits: int) -> np.ndarray:
     weight = np.ones((32, 1024 // together, 64, together), np.int8)
     start = np.full(2048, -1024 * 128 if input_bits == 8 else 0, np.int32)
     return _tried("product", [result((1, 2048))], np.ones((1, 1024), np.float32), weight, start, many, many)
+
+
+def _norm_of_two() -> np.ndarray:
+    """Of 3 + 2 and 3 - 2 in turn, which is 1 and -1, by a scale of 1 and a bias of 3."""
+    ones, settings = np.ones(32, np.float32), np.asarray([0.0, 1.0, 1.0, 0.0, 0.0, 0.0], np.float32).view(np.uint32)
+    y = np.tile(np.asarray([2.0, -2.0], np.float32), (1, 16))
+    results = [result(y.shape), result((1, 2)), result(y.shape)]
+    given = 3 * ones[None, :], ones, 3 * ones, settings, y
+    return np.asarray(call("norm", results, *map(jnp.asarray, given))[0])
 
 
 def _best_of_many() -> np.ndarray:

@@ -101,6 +101,11 @@ def _sum_backward(eps, centred, rate, saved, d_normed):
 fused_add_and_norm.defvjp(_sum_forward, _sum_backward)
 
 
+def visited(eps: float, centred: bool, scale: Weight, bias: Weight | None, x: Tokens, *y: Tokens) -> Tokens:
+    """`norm.normalise` of x, or of x + y, without a gradient, where `foreign.are_available()` or `serve_layers()`."""
+    return _visit(_settings(eps, centred), x, scale, bias, *y)[0]
+
+
 def _settings(eps: float, centred: bool, rate: float = 0.0, words: Words | None = None) -> UInt32[Array, " 6"]:
     """What machine code is told: three numbers in their bits, two words of a key, and from which on one is kept."""
     numbers = np.asarray([eps, centred, 1.0 / (1.0 - rate)], np.float32).view(np.uint32)

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from plainformer.nn import foreign, int8
 from plainformer.nn.linear import Linear
+from plainformer.nn.norm import LayerNorm, NormForDecoding, RMSNorm
 from plainformer.nn.precision import upcast
 from plainformer.shapes import Array, Float, Int
 
@@ -86,6 +87,8 @@ def of_one_input(
 def lay_out(model: Model, precision: Precision, bias: Float[Array, " rows"] | None, vocab: int) -> Model:
     """The model with every `Linear` laid out, to be used for decoding only. One that is laid out stays as it is.
 
+    Where machine code multiplies, it computes norms, too.
+
     Its `output` becomes what computes all of its logits from hidden states: by its `output_weight`, which may be an
     embedding's table, and a bias.
 
@@ -97,6 +100,7 @@ def lay_out(model: Model, precision: Precision, bias: Float[Array, " rows"] | No
         return model
     machine_code = precision in INT8 and foreign.are_available()
     laid = _with_linears_laid_out(_with_output(model, None), precision, machine_code)
+    laid = _with_norms_in_machine_code(laid) if machine_code else laid
     return _with_output(laid, _output_laid_out(model, bias, vocab, precision, machine_code))
 
 
@@ -124,6 +128,13 @@ def _with_linears_laid_out(model: Model, precision: Precision, machine_code: boo
         model,
         is_leaf=lambda part: isinstance(part, Linear),
     )
+
+
+def _with_norms_in_machine_code(model: Model) -> Model:
+    def is_norm(part: Any) -> bool:
+        return isinstance(part, LayerNorm | RMSNorm)
+
+    return jax.tree.map(lambda part: NormForDecoding(part) if is_norm(part) else part, model, is_leaf=is_norm)
 
 
 def _laid_out(

@@ -44,14 +44,32 @@ class RMSNorm(eqx.Module):
 Norm = LayerNorm | RMSNorm
 
 
+class NormForDecoding(eqx.Module):
+    """A norm that only decodes, by machine code in one visit to memory, where `foreign.are_available()`."""
+
+    norm: Norm
+
+    def __call__(
+        self, x: Float[Array, "*axes d_model"], *y: Float[Array, "*axes d_model"]
+    ) -> Float[Array, "*axes d_model"]:
+        """The norm of x, or of x + y."""
+        if not fused_norm.suits(x, self.norm.scale):
+            return self.norm(sum(y, x))
+        bias = self.norm.bias if isinstance(self.norm, LayerNorm) else None
+        tokens = (one.reshape(-1, one.shape[-1]) for one in (x, *y))
+        return fused_norm.visited(self.norm.eps, bias is not None, self.norm.scale, bias, *tokens).reshape(x.shape)
+
+
 def add_and_norm(
-    norm: Norm,
+    norm: Norm | NormForDecoding,
     x: Float[Array, "*axes d_model"],
     y: Float[Array, "*axes d_model"],
     dropout: Dropout,
     key: PRNGKeyArray | None,
 ) -> Float[Array, "*axes d_model"]:
     """norm(x + dropout(y)), the end of a post-norm sublayer; its fast twin is `fused_add_and_norm`."""
+    if isinstance(norm, NormForDecoding):
+        return norm(x, y)
     if not (fused_norm.suits(x, norm.scale) and y.dtype == x.dtype):
         return norm(x + dropout(y, key))
     bias = norm.bias if isinstance(norm, LayerNorm) else None

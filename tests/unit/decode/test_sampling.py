@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plainformer.decode import SamplingSettings
-from plainformer.decode.sampling import likely, sample
+from plainformer.decode.sampling import first_of_the_largest, likely, sample
 
 SHARES = (0.1, 0.4, 0.2, 0.3)
 
@@ -112,3 +112,27 @@ def test_the_most_probable_by_temperature_and_by_top_k() -> None:
 def test_a_tiny_temperature_overflows_nowhere() -> None:
     logits = jnp.asarray([[1e4, 3e4, -1e4]])
     assert sample(logits, KEYS[:1], SamplingSettings(temperature=1e-37)).tolist() == [1]
+
+
+@pytest.mark.parametrize("width", [1, 3, 64, 5003])
+def test_the_first_of_the_largest_is_argmax(width: int) -> None:
+    numbers = np.random.default_rng(width).integers(-4, 3, (50, width)).astype(np.float32)  # with many equals
+    numbers[0], numbers[1] = -np.inf, np.inf
+    found = first_of_the_largest(jnp.asarray(numbers))
+    assert found.dtype == jnp.int32
+    assert np.array_equal(found, numbers.argmax(axis=1))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_what_is_no_number_gives_no_token(temperature: float) -> None:
+    """One NaN is enough, and spoils its own row alone."""
+    logits = jnp.asarray([[0.0, 1.0, jnp.nan], [-jnp.inf, 1.0, -jnp.inf], [jnp.nan] * 3])
+    keys = jax.random.split(jax.random.key(0), 3)
+    assert sample(logits, keys, SamplingSettings(temperature=temperature)).tolist() == [3, 1, 3]
+
+
+def test_draws_are_those_of_the_library() -> None:
+    logits = jnp.asarray(np.random.default_rng(0).normal(size=(200, 40)), jnp.float32)
+    keys = jax.random.split(jax.random.key(7), 200)
+    expected = jax.vmap(jax.random.categorical)(keys, logits - logits.max(axis=1, keepdims=True))
+    assert np.array_equal(sample(logits, keys, SamplingSettings(temperature=1.0)), expected)

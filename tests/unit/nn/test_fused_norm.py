@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
+from plainformer.models import LanguageModel, LanguageModelConfig
 from plainformer.nn import foreign, foreign_trials, fused_norm
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.norm import LayerNorm, Norm, RMSNorm, add_and_norm, normalise
+from plainformer.nn.laid_out import Precision
+from plainformer.nn.norm import LayerNorm, Norm, NormForDecoding, RMSNorm, add_and_norm, normalise
 
 KEY = jax.random.key(11)
 
@@ -136,3 +138,33 @@ def test_where_it_is_wrong_xla_serves_and_a_warning_says_so(monkeypatch: pytest.
     monkeypatch.undo()
     foreign._compute_layers.cache_clear()
     assert foreign.serve_layers()
+
+
+@pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
+@pytest.mark.parametrize("shape", [(16,), (1, 1, 768), (3, 5, 48), (2, 2, 7)])
+def test_for_decoding_it_is_as_defined(kind: type[LayerNorm] | type[RMSNorm], shape: tuple[int, ...]) -> None:
+    """Of x, and of x + y; features that are no whole vectors go by the definition."""
+    assert foreign.are_available()
+    norm, (x, y, _) = some_norm(kind, shape[-1]), drawn(*shape)
+    found = NormForDecoding(norm)
+    assert ("plainformer_norm" in str(jax.make_jaxpr(found)(x))) == (shape[-1] % 16 == 0)
+    np.testing.assert_allclose(found(x), defined(norm, x), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        add_and_norm(found, x, y, Dropout(0.0), None), defined(norm, x + y), rtol=1e-5, atol=1e-6
+    )
+
+
+def test_for_decoding_a_token_that_nobody_wants_stays_no_number() -> None:
+    x = jnp.ones((2, 1, 32)).at[1].set(jnp.nan)
+    found = NormForDecoding(LayerNorm(32))(x)
+    assert np.isnan(found[1]).all()
+    assert not np.isnan(found[0]).any()
+
+
+def test_models_laid_out_for_machine_code_have_norms_in_it() -> None:
+    config = LanguageModelConfig(vocab=20, context=8, d_model=16, heads=2, layers=1)
+    model = LanguageModel(config, key=KEY)
+    cases: list[tuple[Precision, int]] = [("float32", 0), ("bfloat16", 0), ("int8", 3), ("w8a8", 3)]
+    for precision, expected in cases:
+        leaves = jax.tree.leaves(model.for_decoding(precision), is_leaf=lambda one: isinstance(one, NormForDecoding))
+        assert sum(isinstance(one, NormForDecoding) for one in leaves) == expected
