@@ -74,9 +74,8 @@ def continuations(
         burst: the most tokens that a turn brings; 1 to see each as it comes.
         on_slide: called whenever a text does not fit the context and a window of it is opened.
 
-    Raises:
-        InputError: a prompt is empty, or holds an id outside the vocabulary.
-        WorkError: the model's outputs are not finite.
+    Raises InputError where a prompt is empty or holds an id outside the vocabulary, WorkError where the model's outputs
+    are not finite.
     """
     if not prompts:
         return
@@ -110,17 +109,18 @@ def continuations(
         while known < full and (ends > known).any():
             before, known = known, min(known + burst, full, int(ends.max()))
             pages = _write(model, pages, jnp.int32(known), keys, *constants)
-            texts, ends = np.asarray(pages.texts), np.asarray(pages.ends)
-            _check_tokens(texts[:, before:known], config.rows(config.vocab))
+            texts, ends = _checked(pages, config.rows(config.vocab))
             rows = zip(texts, lengths, ends, strict=True)
             yield [text[max(before, length) : min(known, end)].tolist() for text, length, end in rows]
 
 
-def _check_tokens(written: np.ndarray, rows: int) -> None:
-    """Raises WorkError where one is none of the vocabulary's `rows`, which is what `sample` makes of NaN."""
-    if (written >= rows).any():
+def _checked(pages: _Pages, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """Texts and ends. Raises WorkError where a token is none of the vocabulary's `rows`: what `sample` makes of NaN."""
+    texts = np.asarray(pages.texts)
+    if (texts >= rows).any():
         fix = "check that its weights are finite: training may have diverged"
         raise WorkError("the model's log-probabilities are not finite", fix=fix)
+    return texts, np.asarray(pages.ends)
 
 
 def round_up(length: int) -> int:
