@@ -36,7 +36,7 @@ PIECES = (256, 256), (64, 33), (16, 1)
 class _Pages(eqx.Module):
     """What the loop carries. Places are counted from the first token of the prompts.
 
-    texts: the tokens, `UNWRITTEN` where there are none yet.
+    texts: the tokens, `UNWRITTEN` where there are none yet, the id behind the last where logits were no numbers.
     ends: how long each text may become; how long it is, once it has ended.
     start: where the window begins.
     state: the model's, which has read the window up to, not including, the place `at`.
@@ -109,18 +109,22 @@ def continuations(
         while known < full and (ends > known).any():
             before, known = known, min(known + burst, full, int(ends.max()))
             pages = _write(model, pages, jnp.int32(known), keys, *constants)
-            texts, ends = _checked(pages, config.rows(config.vocab))
+            texts, ends = _texts_and_ends(pages, config.rows(config.vocab))
             rows = zip(texts, lengths, ends, strict=True)
             yield [text[max(before, length) : min(known, end)].tolist() for text, length, end in rows]
 
 
-def _checked(pages: _Pages, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """Texts and ends. Raises WorkError where a token is none of the vocabulary's `rows`: what `sample` makes of NaN."""
-    texts = np.asarray(pages.texts)
-    if (texts >= rows).any():
+def _texts_and_ends(pages: _Pages, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """What was written. Raises WorkError where a token is none of the vocabulary's `rows`: what `sample` makes of NaN.
+
+    Behind its end a text is written as long as others go on, and nobody reads it.
+    """
+    texts, ends = np.asarray(pages.texts), np.asarray(pages.ends)
+    is_read = np.arange(texts.shape[1])[None, :] < ends[:, None]
+    if (is_read & (texts >= rows)).any():
         fix = "check that its weights are finite: training may have diverged"
         raise WorkError("the model's log-probabilities are not finite", fix=fix)
-    return texts, np.asarray(pages.ends)
+    return texts, ends
 
 
 def round_up(length: int) -> int:

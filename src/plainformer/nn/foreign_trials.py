@@ -19,11 +19,15 @@ Trial = tuple[np.ndarray, Any]
 
 
 def decoding() -> Mapping[str, Trial]:
-    """Attention of one query, sums of ones, the best of words that stand in order, and the norm of two numbers."""
+    """Attention of one query, sums of ones, the best of words that stand in order, and norms of two numbers."""
     found = {f"attention to {kept.__name__}": (_mean_of_three(kept), 3.0) for kept in (np.float32, np.float16)}
     found |= {f"a product of {bits} bits": (_product_of_ones(bits), 1025.0) for bits in (8, 16)}
     found |= {"the best of 512 words": (_best_of_many(), 300.0)}
-    return found | {"a norm": (_norm_of_two(), np.repeat([[4.0, 2.0]], 16, axis=0).ravel())}
+    two = np.tile(np.asarray([4.0, 2.0], np.float32), (1, 16))
+    return found | {
+        "a norm": (_norm_of_two(is_centred=False), two),
+        "that of a sum": (_norm_of_two(is_centred=True), two),
+    }
 
 
 def attention() -> Mapping[str, Trial]:
@@ -109,12 +113,13 @@ def _product_of_ones(input_bits: int) -> np.ndarray:
     return _tried("product", [result((1, 2048))], np.ones((1, 1024), np.float32), weight, start, many, many)
 
 
-def _norm_of_two() -> np.ndarray:
-    """Of 3 + 2 and 3 - 2 in turn, which is 1 and -1, by a scale of 1 and a bias of 3."""
-    ones, settings = np.ones(32, np.float32), np.asarray([0.0, 1.0, 1.0, 0.0, 0.0, 0.0], np.float32).view(np.uint32)
-    y = np.tile(np.asarray([2.0, -2.0], np.float32), (1, 16))
-    results = [result(y.shape), result((1, 2)), result(y.shape)]
-    given = 3 * ones[None, :], ones, 3 * ones, settings, y
+def _norm_of_two(*, is_centred: bool) -> np.ndarray:
+    """Of 2 and -2 in turn, alone, or, centred, with 3 added to both: 1 and -1, by a scale of 1 and a bias of 3."""
+    ones, settings = np.ones(32, np.float32), np.asarray([0.0, is_centred, 1.0, 0.0, 0.0, 0.0], np.float32)
+    x = np.tile(np.asarray([2.0, -2.0], np.float32), (1, 16))
+    given, results = [x, ones, 3 * ones, settings.view(np.uint32)], [result(x.shape), result((1, 2))]
+    if is_centred:
+        given, results = [*given, 3 * ones[None, :]], [*results, result(x.shape)]
     return np.asarray(call("norm", results, *map(jnp.asarray, given))[0])
 
 

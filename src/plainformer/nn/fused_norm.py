@@ -1,8 +1,9 @@
-"""Norms of x and of x + Dropout(y) in one visit to memory: the fast twins for training on a processor.
+"""Norms of x and of x + Dropout(y) in one visit to memory: the fast twins on a processor, for training and decoding.
 
 XLA goes through memory for the sum, for its mean, its variance and the result, and as often for the gradient; machine
-code reads a token once (`nn/norm_code.py`). It is called where a gradient is asked for and `foreign.serve_layers()`; it
-can be differentiated once: who wants second derivatives takes `norm.normalise`, or installs no extra `cpu`.
+code reads a token once (`nn/norm_code.py`). It is called where a gradient is asked for and `foreign.serve_layers()`, or
+by what only decodes. It can be differentiated once: who wants second derivatives takes `norm.normalise`, or installs no
+extra `cpu`.
 """
 
 from functools import partial
@@ -101,9 +102,11 @@ def _sum_backward(eps, centred, rate, saved, d_normed):
 fused_add_and_norm.defvjp(_sum_forward, _sum_backward)
 
 
-def visited(eps: float, centred: bool, scale: Weight, bias: Weight | None, x: Tokens, *y: Tokens) -> Tokens:
-    """`norm.normalise` of x, or of x + y, without a gradient, where `foreign.are_available()` or `serve_layers()`."""
-    return _visit(_settings(eps, centred), x, scale, bias, *y)[0]
+def norm_without_gradient(
+    eps: float, centred: bool, x: Tokens, scale: Weight, bias: Weight | None, y: Tokens | None = None
+) -> Tokens:
+    """`norm.normalise` of x, or of x + y, where `foreign.are_available()`."""
+    return _visit(_settings(eps, centred), x, scale, bias, *(() if y is None else (y,)))[0]
 
 
 def _settings(eps: float, centred: bool, rate: float = 0.0, words: Words | None = None) -> UInt32[Array, " 6"]:

@@ -1,10 +1,10 @@
 """What machine code needs beneath Python: addresses, atomic words, and calls from XLA.
 
 Numba makes machine code of plain Python functions on the machine that it runs on (the extra `cpu`): `int8_code`,
-`attention_code` and `best_words_code` are such, for decoding on a processor, `text_code`, `norm_code`, `linear_code`
-and `logits_code` for training. Nothing here knows of arrays: everything is an address or a number. What XLA hands
-to a foreign function, and how that asks for threads, is laid down in the C header that JAX carries,
-`xla/ffi/api/c_api.h`: structures whose fields all take eight bytes, so that they are read as words.
+`attention_code` and `best_words_code` are such, for decoding on a processor, `text_code`, `linear_code`, `gelu_code`
+and `logits_code` for training, `norm_code` for both. Nothing here knows of arrays: everything is an address or a
+number. What XLA hands to a foreign function, and how that asks for threads, is laid down in the C header that JAX
+carries, `xla/ffi/api/c_api.h`: structures whose fields all take eight bytes, so that they are read as words.
 """
 
 import functools

@@ -45,19 +45,25 @@ Norm = LayerNorm | RMSNorm
 
 
 class NormForDecoding(eqx.Module):
-    """A norm that only decodes, by machine code in one visit to memory, where `foreign.are_available()`."""
+    """A norm that only decodes, by machine code in one visit to memory, where `foreign.are_available()`.
+
+    It stands where a model has a `Norm`, and there is no dropout before it.
+    """
 
     norm: Norm
 
     def __call__(
-        self, x: Float[Array, "*axes d_model"], *y: Float[Array, "*axes d_model"]
+        self, x: Float[Array, "*axes d_model"], y: Float[Array, "*axes d_model"] | None = None
     ) -> Float[Array, "*axes d_model"]:
         """The norm of x, or of x + y."""
-        if not fused_norm.suits(x, self.norm.scale):
-            return self.norm(sum(y, x))
-        bias = self.norm.bias if isinstance(self.norm, LayerNorm) else None
-        tokens = (one.reshape(-1, one.shape[-1]) for one in (x, *y))
-        return fused_norm.visited(self.norm.eps, bias is not None, self.norm.scale, bias, *tokens).reshape(x.shape)
+        norm = self.norm
+        fits = y is None or (y.dtype == x.dtype and y.shape == x.shape)
+        if not (fits and fused_norm.suits(x, norm.scale)):
+            return norm(x if y is None else x + y)
+        bias = norm.bias if isinstance(norm, LayerNorm) else None
+        tokens, added = x.reshape(-1, x.shape[-1]), None if y is None else y.reshape(-1, x.shape[-1])
+        normed = fused_norm.norm_without_gradient(norm.eps, bias is not None, tokens, norm.scale, bias, added)
+        return normed.reshape(x.shape)
 
 
 def add_and_norm(

@@ -123,12 +123,18 @@ def test_the_first_of_the_largest_is_argmax(width: int) -> None:
     assert np.array_equal(found, numbers.argmax(axis=1))
 
 
-@pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_what_is_no_number_gives_no_token(temperature: float) -> None:
-    """One NaN is enough, and spoils its own row alone."""
-    logits = jnp.asarray([[0.0, 1.0, jnp.nan], [-jnp.inf, 1.0, -jnp.inf], [jnp.nan] * 3])
-    keys = jax.random.split(jax.random.key(0), 3)
-    assert sample(logits, keys, SamplingSettings(temperature=temperature)).tolist() == [3, 1, 3]
+@pytest.mark.parametrize("how", [{"temperature": 0.0}, {}, {"top_k": 2}, {"top_p": 0.5}, {"min_p": 0.1}], ids=str)
+@pytest.mark.parametrize("width", [3, 64, 5003])
+def test_what_is_no_number_gives_no_token(how: dict[str, Any], width: int) -> None:
+    """One NaN is enough, wherever it is, among finite numbers and among others, and spoils its own row alone."""
+    logits = np.zeros((7, width), np.float32)
+    logits[3:] = -np.inf
+    for row, place in enumerate([0, width // 2, width - 1] * 2):
+        logits[row, place] = np.nan
+    logits[6, 1] = 1.0
+    keys = jax.random.split(jax.random.key(0), 7)
+    drawn = sample(jnp.asarray(logits), keys, SamplingSettings(**how))
+    assert drawn.tolist() == [width] * 6 + [1]
 
 
 def test_draws_are_those_of_the_library() -> None:

@@ -245,6 +245,7 @@ def test_a_model_without_finite_outputs_is_a_failure(toys: SimpleNamespace) -> N
     writer = Writer(toys.bigram(np.full((CHARACTERS.vocab_size,) * 2, np.nan)), CHARACTERS)
     with pytest.raises(WorkError, match="here: the model's log-probabilities are not finite"):
         writer.score(["ab"], where=["here"])
-    for temperature in (0.0, 1.0):
+    settings: list[dict[str, Any]] = [{"temperature": 0.0}, {"temperature": 1.0}, {"temperature": 1.0, "top_k": 3}]
+    for how in settings:
         with pytest.raises(WorkError, match=r"^the model's log-probabilities are not finite"):
-            writer.generate(["ab"], temperature=temperature, max_tokens=3)
+            writer.generate(["ab"], **how, max_tokens=3)

@@ -141,7 +141,7 @@ def test_where_it_is_wrong_xla_serves_and_a_warning_says_so(monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("kind", [LayerNorm, RMSNorm])
-@pytest.mark.parametrize("shape", [(16,), (1, 1, 768), (3, 5, 48), (2, 2, 7)])
+@pytest.mark.parametrize("shape", [(16,), (1, 2, 768), (3, 5, 48), (2, 3, 7)])
 def test_for_decoding_it_is_as_defined(kind: type[LayerNorm] | type[RMSNorm], shape: tuple[int, ...]) -> None:
     """Of x, and of x + y; features that are no whole vectors go by the definition."""
     assert foreign.are_available()
