@@ -2,8 +2,8 @@
 
 XLA makes an error function of both its forms and takes one; machine code (`nn/gelu_code.py`) makes one of a single
 exponential, has the slope at hand, and leaves it where x was. It is called where a gradient is asked for and
-`foreign.serve_layers()`, which can be differentiated once: who wants second derivatives takes `activation.ACTIVATIONS`,
-or installs no extra `cpu`. GELU's tanh form and SiLU are as fast by XLA.
+`foreign.serve_layers()`. That gradient has none of its own: who wants second ones takes `activation.ACTIVATIONS`, or
+installs no extra `cpu`. GELU's tanh form and SiLU are as fast by XLA.
 """
 
 import jax.numpy as jnp
