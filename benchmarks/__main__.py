@@ -10,8 +10,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from benchmarks import (
+    accelerator,
     decode_gpt2,
     decode_marian,
     decode_tiny,
@@ -36,6 +38,7 @@ MODULES = (
     decode_tiny,
     start,
     program,
+    accelerator,
 )  # each has rows(options)
 
 # Places on a user's disk: rows and contestants that need them say so.
@@ -56,16 +59,17 @@ def main() -> int:
     about = machine.describe(options.threads)
     for key, value in about.items():
         print(f"{key}: {value}")
-    peaks = _peaks(work, options)
+    meant = [name for name in known if not options.rows or any(_is_meant(name, wanted) for wanted in options.rows)]
+    peaks = {}
+    for device in sorted({known[name].device for name in meant if not known[name].missing}):
+        peaks[device] = _peaks(device, work, options)
     outcomes, failed = [], {}
-    for name in known:
-        if options.rows and not any(_is_meant(name, wanted) for wanted in options.rows):
-            continue
+    for name in meant:
         if known[name].missing:
             print(f"\n{name} is left out: {known[name].missing}", flush=True)
             continue
         try:
-            outcomes.append(_run(name, known[name], peaks, work, options))
+            outcomes.append(_run(name, known[name], peaks[known[name].device], work, options))
         except ContestError as failure:
             failed[name] = str(failure)
             print(f"  FAILED: {failure}", flush=True)
@@ -103,7 +107,8 @@ def _options() -> tuple[argparse.Namespace, dict[str, Row]]:
 def _profile(row: Row, work: Path, options: argparse.Namespace) -> int:
     if row.missing:
         sys.exit(row.missing)
-    arguments, environment = profile.command(row.module, row.case, row.contestants[0].name, work, options.threads)
+    ours = row.contestants[0].name
+    arguments, environment = profile.command(row.module, row.case, ours, work, options.threads, row.device)
     return subprocess.run(arguments, env=environment).returncode
 
 
@@ -111,15 +116,16 @@ def _is_meant(name: str, wanted: str) -> bool:
     return name == wanted or name.startswith(f"{wanted}-")
 
 
-def _peaks(work: Path, options: argparse.Namespace) -> dict[str, float]:
-    """Operations a second of the matrix units and bytes a second of the memory, at best."""
+def _peaks(device: str, work: Path, options: argparse.Namespace) -> dict[str, float]:
+    """Operations a second of a device's matrix units and bytes a second of its memory, at best."""
     found = {}
     for kind, unit in (("matrix", "GFLOP/s"), ("memory", "GB/s")):
+        case = kind if device == "cpu" else f"{device} {kind}"
         both = [("XLA", sys.executable), ("PyTorch", sys.executable)]
-        results = contest("machine", kind, both, work, rounds=options.rounds, threads=options.threads)
-        rates = {result.name: machine.work_of(kind) / result.median for result in results}
+        how: dict[str, Any] = {"rounds": options.rounds, "threads": options.threads, "device": device}
+        rates = {one.name: machine.work_of(case) / one.median for one in contest("machine", case, both, work, **how)}
         found[kind] = max(rates.values())
-        print(f"{kind}: " + ", ".join(f"{name} {rate / 1e9:.1f} {unit}" for name, rate in rates.items()), flush=True)
+        print(f"{case}: " + ", ".join(f"{name} {rate / 1e9:.1f} {unit}" for name, rate in rates.items()), flush=True)
     return found
 
 
@@ -131,7 +137,8 @@ def _run(name: str, row: Row, peaks: dict[str, float], work: Path, options: argp
             print(f"  {one.name} is left out: {one.missing}")
     entrants = [(one.name, one.python) for one in row.contestants if not one.missing]
     rounds = min(options.rounds, row.rounds)
-    results = contest(row.module, row.case, entrants, work, rounds=rounds, threads=options.threads)
+    how: dict[str, Any] = {"rounds": rounds, "threads": options.threads, "device": row.device}
+    results = contest(row.module, row.case, entrants, work, **how)
     row.check(results)
     results.sort(key=lambda result: (not result.is_ours, result.is_ours and result.median))
     floors = row.floors(results[0], peaks)
@@ -144,7 +151,7 @@ def _run(name: str, row: Row, peaks: dict[str, float], work: Path, options: argp
 def _write(
     options: argparse.Namespace,
     about: dict[str, object],
-    peaks: dict[str, float],
+    peaks: dict[str, dict[str, float]],
     outcomes: list[Outcome],
     failed: dict[str, str],
 ) -> None:

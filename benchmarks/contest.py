@@ -45,15 +45,25 @@ class Result:
 
 
 class Worker:
-    """One contestant in its process (`benchmarks.worker`)."""
+    """One contestant in its process (`benchmarks.worker`), which sets itself up; `ready` waits until it has."""
 
-    def __init__(self, module: str, case: str, name: str, work: Path, python: str, threads: int) -> None:
-        environment = os.environ | {
-            "OMP_NUM_THREADS": str(threads),
-            "MKL_NUM_THREADS": str(threads),
-            "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])),
-            "TOKENIZERS_PARALLELISM": "false",
-        }
+    facts: dict[str, Any]
+
+    def __init__(self, module: str, case: str, name: str, work: Path, python: str, threads: int, device: str) -> None:
+        # JAX computes on a GPU wherever there is one, and takes three quarters of its memory, where all need some.
+        platform = {"cpu": {"JAX_PLATFORMS": "cpu"}, "gpu": {"XLA_PYTHON_CLIENT_MEM_FRACTION": ".25"}}[device]
+        environment = (
+            os.environ
+            | platform
+            | {
+                "OMP_NUM_THREADS": str(threads),
+                "MKL_NUM_THREADS": str(threads),
+                "PYTHONPATH": os.pathsep.join(
+                    filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])
+                ),
+                "TOKENIZERS_PARALLELISM": "false",
+            }
+        )
         self.name, self._log = name, work / (f"{module}-{case}-{name}.log".replace(" ", "-").replace("/", "-"))
         self._process = subprocess.Popen(
             [python, "-m", "benchmarks.worker", module, case, name, str(work), str(threads)],
@@ -63,7 +73,11 @@ class Worker:
             text=True,
             env=environment,
         )
+
+    def ready(self) -> None:
+        """Wait until it is set up and warm, and hear its facts."""
         self.facts = self._answer()
+        print(f"  {self.name}: ready", file=sys.stderr)
 
     def turn(self) -> float:
         """What one unit of work cost."""
@@ -89,9 +103,18 @@ class Worker:
 
 
 def contest(
-    module: str, case: str, contestants: Sequence[tuple[str, str]], work: Path, *, rounds: int, threads: int
+    module: str,
+    case: str,
+    contestants: Sequence[tuple[str, str]],
+    work: Path,
+    *,
+    rounds: int,
+    threads: int,
+    device: str = "cpu",
 ) -> list[Result]:
     """Every contestant (name, interpreter) of a case of a module, warmed up, then `rounds` times each in turn.
+
+    For a GPU, on whose machine there are cores for all compilers, they are set up side by side.
 
     Raises:
         ContestError: one died.
@@ -99,8 +122,12 @@ def contest(
     workers: list[Worker] = []
     try:
         for name, python in contestants:
-            workers.append(Worker(module, case, name, work, python, threads))
-            print(f"  {name}: ready", file=sys.stderr)
+            workers.append(Worker(module, case, name, work, python, threads, device))
+            if device == "cpu":
+                workers[-1].ready()
+        if device != "cpu":
+            for worker in workers:
+                worker.ready()
         results = [Result(worker.name, facts=worker.facts) for worker in workers]
         for number in range(rounds):
             # The first is another one each time, so that nobody always follows the same one.

@@ -70,7 +70,7 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
     """A turn, which gives the seconds of one token of one text, prompts included, and all texts that were written."""
     shape = CASES[case]
     library, _, precision = name.rpartition(" ")
-    make = {"plainformer": _ours, ctranslate.NAME: _ctranslate, "Hugging Face": _hugging_face}[library]
+    make = {"plainformer": ours_writer, ctranslate.NAME: _ctranslate, "Hugging Face": _hugging_face}[library]
     write = make(shape, precision, folder, threads)
     tokens = [list(map(int, text)) for text in write()]
     assert all(len(text) == NEW for text in tokens), [len(text) for text in tokens]
@@ -99,7 +99,8 @@ def least(shape: Shape, precision: str) -> dict[str, float]:
     return {"flops": flops / tokens, "bytes": (read + kept) / tokens}
 
 
-def _ours(shape: Shape, precision: str, folder: Path, threads: int) -> Callable[[], Texts]:
+def ours_writer(shape: Shape, precision: str, folder: Path, threads: int) -> Callable[[], Texts]:
+    """What writes all texts, by plainformer."""
     from plainformer.decode import SamplingSettings, continuations
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
@@ -133,13 +134,19 @@ def _ctranslate(shape: Shape, precision: str, folder: Path, threads: int) -> Cal
     return write
 
 
+def hugging_face_model(shape: Shape) -> Any:
+    """A `GPT2LMHeadModel` that ends no text early."""
+    model = hugging_face(shape, weights(shape), activation_function="gelu_new", use_cache=True).eval()
+    model.generation_config.eos_token_id = None
+    model.generation_config.pad_token_id = 0
+    return model
+
+
 def _hugging_face(shape: Shape, precision: str, folder: Path, threads: int) -> Callable[[], Texts]:
     import torch
 
     torch.set_num_threads(threads)
-    model = hugging_face(shape, weights(shape), activation_function="gelu_new", use_cache=True).eval()
-    model.generation_config.eos_token_id = None
-    model.generation_config.pad_token_id = 0
+    model = hugging_face_model(shape)
     ids = torch.from_numpy(prompts(shape))
     mask = torch.ones_like(ids)
 

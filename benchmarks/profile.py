@@ -1,9 +1,9 @@
 """Where the time of a row goes: `python -m benchmarks --profile ROW`.
 
 Our contestant of the row is set up in a process of its own, and one turn is traced by JAX's profiler. Every event that
-names an operation of a compiled program is laid to the scope that the operation's metadata gives it: the functions and
-`jax.named_scope`s it was traced in, and what it was before XLA fused it. Time is that of events, each without those
-inside it; where operations run beside each other it sums to more than the clock shows.
+names an operation of a compiled program, on a GPU every kernel, is laid to the scope that the operation's metadata
+gives it: the functions and `jax.named_scope`s it was traced in, and what it was before XLA fused it. Time is that of
+events, each without those inside it; where operations run beside each other it sums to more than the clock shows.
 """
 
 import os
@@ -17,11 +17,15 @@ from typing import Any
 DEPTH = 4  # names of a scope that are told apart
 
 
-def command(module: str, case: str, name: str, work: Path, threads: int) -> tuple[list[str], dict[str, str]]:
+def command(
+    module: str, case: str, name: str, work: Path, threads: int, device: str
+) -> tuple[list[str], dict[str, str]]:
     """How the traced process is started: its arguments, and its environment."""
     dump, cache = work / "programs", work / "cache"
     cache.mkdir(exist_ok=True)
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_dump_to={dump} --xla_dump_hlo_as_text"
+    if device == "gpu":  # kernels of a graph have no names
+        flags += " --xla_gpu_enable_command_buffer="
     # Programs found in a cache are not dumped.
     environment = os.environ | {"XLA_FLAGS": flags, "PLAINFORMER_CACHE": str(cache)}
     arguments = [sys.executable, "-m", "benchmarks.profile", module, case, name, str(work), str(threads)]
@@ -49,7 +53,7 @@ def main() -> None:
 def scopes(folder: Path) -> dict[tuple[str, str], str]:
     """By program and operation: the scope that the operation was traced in."""
     found = {}
-    for path in folder.glob("*.cpu_after_optimizations.txt"):
+    for path in folder.glob("*_after_optimizations.txt"):
         text = path.read_text()
         program = re.match(r"HloModule ([\w.-]+)", text)
         assert program
@@ -71,6 +75,8 @@ def spent(data: Any, known: dict[tuple[str, str], str]) -> Counter[str]:
     total: Counter[str] = Counter()
     for plane in data.planes:
         for line in plane.lines:
+            if "GPU" in plane.name and not line.name.startswith("Stream"):
+                continue  # the same again, by programs and by operations
             events = sorted(line.events, key=lambda event: (event.start_ns, -event.duration_ns))
             for place, nanoseconds in _alone(events):
                 total[known.get(place, f"({re.sub(r'[.0-9]+$', '', place[1])})")] += round(nanoseconds)

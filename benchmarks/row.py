@@ -170,6 +170,7 @@ class Row:
         unit: how a cost is shown.
         rounds: turns of every contestant at most, where one takes long.
         missing: what the user would have to give for it to run: then it is left out with this line.
+        device: "cpu" or "gpu": where it computes, and whose peaks are its floors.
     """
 
     title: str
@@ -182,6 +183,7 @@ class Row:
     unit: Unit = MILLISECONDS
     rounds: int = 1000
     missing: str = ""
+    device: str = "cpu"
 
     def floors(self, ours: Result, peaks: Mapping[str, float]) -> list[Floor]:
         """The floors of a unit of work, from what is needed for it and `peaks`: what a second is good for."""

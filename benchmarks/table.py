@@ -88,14 +88,14 @@ def plain(outcomes: Sequence[Outcome]) -> list[str]:
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def markdown(machine: Mapping[str, Any], peaks: Mapping[str, float], outcomes: Sequence[Outcome]) -> str:
+def markdown(machine: Mapping[str, Any], peaks: Mapping[str, Mapping[str, float]], outcomes: Sequence[Outcome]) -> str:
     """The table and what it stands on, as a page's text."""
     versions = ", ".join(f"{name} {version}" for name, version in machine["versions"].items())
     lines = [
         f"{machine['processor']}, {machine['threads']} of {machine['cores']} cores; Python {machine['python']}; "
         f"{versions}.",
-        f"Peaks measured beside it: {peaks['matrix'] / 1e9:.0f} GFLOP/s in matrix products (float32), "
-        f"{peaks['memory'] / 1e9:.1f} GB/s from memory. In brackets behind a floor: the share of it that is reached.",
+        *(_peaks_of(device, machine, found) for device, found in peaks.items()),
+        "In brackets behind a floor: the share of it that is reached.",
         "",
         "| " + " | ".join(HEAD) + " |",
         "|" + "---|" * len(HEAD),
@@ -103,6 +103,12 @@ def markdown(machine: Mapping[str, Any], peaks: Mapping[str, float], outcomes: S
     lines += ["| " + " | ".join(outcome.cells()) + " |" for outcome in outcomes]
     lines += ["", *(f"- `{one.name}`: {one.row.title}. {_rounds(one)} {one.row.held_equal}" for one in outcomes)]
     return "\n".join(lines) + "\n"
+
+
+def _peaks_of(device: str, machine: Mapping[str, Any], peaks: Mapping[str, float]) -> str:
+    where, kind = ("", "float32") if device == "cpu" else (f" of one {machine['gpus'][0]}", "bfloat16")
+    rates = f"{peaks['matrix'] / 1e9:,.0f} GFLOP/s in matrix products ({kind}), {peaks['memory'] / 1e9:,.1f} GB/s"
+    return f"Peaks{where} measured beside it: {rates} from memory."
 
 
 def _rounds(outcome: Outcome) -> str:

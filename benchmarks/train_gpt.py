@@ -80,6 +80,11 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
     if name not in BARE:
         step = make(shape, random_weights(shape), name, folder, threads)
     facts["losses"] = [step(data[number]) for number in range(3)]
+    return turn_of(step, data, steps), facts
+
+
+def turn_of(step: Any, data: np.ndarray, steps: int) -> Callable[[], float]:
+    """A turn of so many steps, which gives the seconds of one."""
     feed = iter(range(10**9))
 
     def turn() -> float:
@@ -89,10 +94,11 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
         step(data[next(feed) % len(data)])
         return (time.perf_counter() - began) / steps
 
-    return turn, facts
+    return turn
 
 
-def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
+def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int, *, on_gpu: bool = False) -> Any:
+    """A step of a block, which gives its loss unless it is not to wait; on a GPU in bfloat16."""
     import jax
 
     from plainformer.data.block import Blocks
@@ -104,13 +110,14 @@ def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int)
     from plainformer.train.state import initial_state
     from plainformer.train.step import StepSettings, make_step
 
+    dtype = "bfloat16" if on_gpu else "float32"
     keep_freed_memory()
     keep_compiled_programs()
     schedule = make_schedule("constant", d_model=shape.d_model, steps=1, warmup=0, factor=1.0, peak=RATE, floor=0.0)
     optimizer = make_optimizer(schedule, name="adamw", betas=BETAS, eps=EPS, weight_decay=DECAY, clip=CLIP)
     state = initial_state(ours(shape, weights), optimizer)
     state = scanned(state) if name.endswith("scanned") else state
-    update = make_step(LanguageObjective(), optimizer, StepSettings(), jax.random.key(0))
+    update = make_step(LanguageObjective(), optimizer, StepSettings(compute_dtype=dtype), jax.random.key(0))
     before = 0.0
 
     def of(block: np.ndarray) -> Blocks:
@@ -141,11 +148,15 @@ def _torch_model(shape: Shape, weights: Any, name: str, folder: Path) -> tuple[A
     return model, lambda ids, targets: model(input_ids=ids).logits
 
 
-def torch_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int) -> Any:
+def torch_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int, *, on_gpu: bool = False) -> Any:
+    """As `ours_step`, of a peer."""
     import torch
 
     torch.set_num_threads(threads)
+    torch.set_float32_matmul_precision("high" if on_gpu else "highest")  # TF32 where float32 is left
+    device = "cuda" if on_gpu else "cpu"
     model, logits_of = _torch_model(shape, weights, name, folder)
+    model.to(device)
     model.train()
     matrices = [one for one in model.parameters() if one.dim() >= 2]
     others = [one for one in model.parameters() if one.dim() < 2]
@@ -153,14 +164,16 @@ def torch_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int
     optimizer = torch.optim.AdamW(groups, lr=RATE, betas=BETAS, eps=EPS, fused=True)
 
     def loss_of(ids: Any, targets: Any) -> Any:
-        logits = logits_of(ids, targets)
+        with torch.autocast(device, torch.bfloat16, enabled=on_gpu):
+            logits = logits_of(ids, targets)
+        logits = logits.float()
         return torch.nn.functional.cross_entropy(logits.view(-1, shape.vocab), targets.reshape(-1))
 
     if name.endswith("compiled"):
         loss_of = torch.compile(loss_of)
 
     def step(block: np.ndarray, wait: bool = True) -> float:
-        whole = torch.from_numpy(block).long()
+        whole = torch.from_numpy(block).long().to(device, non_blocking=True)
         optimizer.zero_grad(set_to_none=True)
         loss = loss_of(whole[:, :-1].contiguous(), whole[:, 1:].contiguous())
         loss.backward()

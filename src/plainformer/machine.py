@@ -126,3 +126,8 @@ def devices_of(x: Any) -> int:
 def on_one_processor(x: Any) -> bool:
     """Whether an array, or one that is traced, is on a single device, and that no accelerator."""
     return default_device().platform == "cpu" and devices_of(x) == 1
+
+
+def on_one_accelerator(x: Any) -> bool:
+    """Whether an array, or one that is traced, is on a single device, and that no processor."""
+    return default_device().platform != "cpu" and devices_of(x) == 1

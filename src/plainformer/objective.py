@@ -13,6 +13,7 @@ from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Packed, PRNGKeyArray, Scalar, Valid
 
 CHUNK = 512  # tokens whose logits exist at once, at most, in `fused_cross_entropy`
+MOST_LOGITS = 2**28  # logits that exist at once, at most, on an accelerator, whose chunks should be larger
 FINE = 256  # the same where chunks of padding alone are passed over: the smaller, the less of it is left
 
 
@@ -87,7 +88,8 @@ def fused_cross_entropy(
 
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
 def _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid) -> Any:
-    words, chunks = _words(smoothing, vocab, weight, bias), _chunks(passes_over, hidden, targets, valid)
+    words = _words(smoothing, vocab, weight, bias)
+    chunks = _chunks(_chunk(passes_over, len(words.table)), passes_over, hidden, targets, valid)
 
     def visit(index, sums):
         return _add(sums, _chunk_terms(words, *chunks.at(index))[0])
@@ -97,7 +99,8 @@ def _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid) 
 
 def _fused_forward(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid):
     hidden = jnp.where(valid[:, None], hidden, 0.0)  # whatever stands there, a factor of zero is to take it away
-    words, chunks = _words(smoothing, vocab, weight, bias), _chunks(passes_over, hidden, targets, valid)
+    words = _words(smoothing, vocab, weight, bias)
+    chunks = _chunks(_chunk(passes_over, len(words.table)), passes_over, hidden, targets, valid)
     # In products that round what they multiply, those of 16 bits and an accelerator's of 32, what is and what is wanted
     # would not cancel where both are nearly 1.
     subtracts_apart = hidden.dtype == at_least_float32(hidden) and default_device().platform == "cpu"
@@ -105,13 +108,16 @@ def _fused_forward(smoothing, vocab, passes_over, hidden, weight, bias, targets,
     def visit(index, carry):
         sums, d_hidden, d_table, d_bias = carry
         h, target, real = chunks.at(index)
-        terms, (exponentials, total) = _chunk_terms(words, h, target, real, keeps=True)
-        share = jnp.where(real, 1.0 / total, 0.0)[:, None]
+        terms, found, logits = _chunk_terms(words, h, target, real, keeps=subtracts_apart)
+        exponentials, total, peak, _ = found
         if subtracts_apart:
+            share = jnp.where(real, 1.0 / total, 0.0)[:, None]
             d_h, d_rows = multiply(exponentials, words.table) * share, multiply(exponentials.T, h * share)
             d_bias = None if d_bias is None else d_bias + (exponentials * share).sum(axis=0)
         else:
-            d_logits = (exponentials * share - jnp.where(real[:, None], words.wanted(target), 0.0)).astype(h.dtype)
+            # From the logits once more: the exponentials would be written for it, and read, and are as large.
+            p = jnp.exp(logits - (peak + jnp.log(total))[:, None])
+            d_logits = jnp.where(real[:, None], p - words.wanted(target), 0.0).astype(h.dtype)
             d_h, d_rows = d_logits @ words.table, multiply(d_logits.T, h)
             d_bias = None if d_bias is None else d_bias + d_logits.astype(d_bias.dtype).sum(axis=0)
         return _add(sums, terms), jax.lax.dynamic_update_index_in_dim(d_hidden, d_h, index, 0), d_table + d_rows, d_bias
@@ -185,9 +191,9 @@ def _words(smoothing, vocab, weight, bias) -> _Words:
 
 
 def _chunk_terms(words: _Words, hidden, targets, valid, *, keeps: bool = False):
-    """The four sums of one chunk, with e to the power of each logit less the largest, and the sums of these.
+    """The four sums of one chunk, its `Exponentials`, and its logits.
 
-    keeps: whether the exponentials are wanted.
+    keeps: whether the exponentials are wanted. Machine code then leaves them where the logits were.
     """
     logits = jnp.einsum("td,vd->tv", hidden, words.table, preferred_element_type=at_least_float32(hidden))
     if words.bias is not None:
@@ -195,16 +201,17 @@ def _chunk_terms(words: _Words, hidden, targets, valid, *, keeps: bool = False):
     if words.vocab < len(words.table):
         logits = logits.at[:, words.vocab :].set(-jnp.inf)
     if keeps and fused_exponentials.suits(hidden, logits) and foreign.serve_layers():
-        exponentials, total, peak, target_logit = fused_exponentials.fused_exponentials(logits, targets)
+        found = fused_exponentials.fused_exponentials(logits, targets)
     else:
-        exponentials, total, peak, target_logit = fused_exponentials.exponentials_of(logits, targets, keeps=keeps)
+        found = fused_exponentials.exponentials_of(logits, targets, keeps=keeps)
+    _, total, peak, target_logit = found
     log_total = peak + jnp.log(total)
     mean_column, mean_bias = words.mean
     mean_logit = multiply(hidden, mean_column.astype(hidden.dtype)[:, None])[:, 0] + mean_bias
     nll = log_total - target_logit
     loss = (1.0 - words.smoothing) * nll + words.smoothing * (log_total - mean_logit)
     terms = (loss, nll, (target_logit >= peak).astype(loss.dtype), jnp.ones_like(loss))
-    return tuple(jnp.where(valid, term, 0.0).sum() for term in terms), (exponentials, total)
+    return tuple(jnp.where(valid, term, 0.0).sum() for term in terms), found, logits
 
 
 class _Chunks(NamedTuple):
@@ -231,9 +238,16 @@ class _Chunks(NamedTuple):
         return flat[: self.tokens] if self.place is None else flat[self.place]
 
 
-def _chunks(passes_over, hidden, targets, valid) -> _Chunks:
+def _chunk(passes_over: bool, rows: int) -> int:
+    """The most tokens whose logits, one for each of the table's `rows`, exist at once."""
+    if default_device().platform == "cpu":
+        return FINE if passes_over else CHUNK
+    return max(CHUNK, MOST_LOGITS // rows)
+
+
+def _chunks(most: int, passes_over: bool, hidden, targets, valid) -> _Chunks:
     tokens, place, visited = len(hidden), None, None
-    count = -(-tokens // (FINE if passes_over else CHUNK))
+    count = -(-tokens // most)
     size = -(-tokens // count)
     if passes_over:  # the real tokens first, each kind in its order
         real = jnp.cumsum(valid, dtype=jnp.int32)

@@ -134,7 +134,7 @@ def round_up(length: int) -> int:
 def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState:
     """The model's state after reading `ids` (rows, seq), none of them perhaps, with room for `room` tokens in all."""
     rows, length = ids.shape
-    state, done, places = model.start(rows, room), 0, min(room, model.config.context)
+    state, done, places = _start(model, rows, room), 0, min(room, model.config.context)
     while done < length:
         # The last piece is filled up: what is written beyond the length is hidden, and soon written over.
         left, room_left = length - done, places - done
@@ -144,6 +144,12 @@ def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState
         state = _read(model, jnp.asarray(filled), state)
         done += piece
     return replace(state, written=jnp.full_like(state.written, length))
+
+
+@compiled
+def _start(model: LanguageModel, rows: int, room: int) -> LanguageModelState:
+    """All caches by one program: each array that is made by itself keeps a GPU waiting for as long as it takes."""
+    return model.start(rows, room)
 
 
 @compiled

@@ -105,6 +105,9 @@ class MultiHeadAttention(eqx.Module):
         self, x: Hidden, memory: Float[Array, "batch key d_model"], mask: Mask | None, *, trace: Trace = NO_TRACE
     ) -> Hidden:
         """Queries from `x`, keys and values from `memory` (self-attention: `memory` is `x`)."""
+        if memory is x:
+            query, key, value = of_one_input(x, self.query, self.key, self.value)
+            return self._look(query, self._by_head(key, value, None), mask, None, trace)
         return self.attend(x, self.keys_values(memory), mask, trace=trace)
 
     def look_back(self, x: Hidden, cache: KeysValues, at: Placement) -> tuple[Hidden, KeysValues]:

@@ -25,7 +25,8 @@ class Embedding(eqx.Module):
         self.scaled = scaled
 
     def __call__(self, ids: Int[Array, "*axes"]) -> Float[Array, "*axes d_model"]:
-        rows = jnp.take(self.table, ids, axis=0)
+        # A row's gradients are summed in float32: a frequent token has thousands; and a GPU adds 16 bits slowly.
+        rows = jnp.take(upcast(self.table), ids, axis=0).astype(self.table.dtype)
         return rows * math.sqrt(self.table.shape[1]) if self.scaled else rows
 
 

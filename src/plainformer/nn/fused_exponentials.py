@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.machine import on_one_processor
+from plainformer.machine import default_device, on_one_processor
 from plainformer.nn.foreign_call import VECTOR, call, result
 from plainformer.shapes import Array, Float, Int
 
@@ -34,11 +34,32 @@ def exponentials_of(
 
     keeps: whether the exponentials are wanted for themselves. XLA would compute them once more for their sum.
     """
+    wanted = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
+    if not keeps and default_device().platform != "cpu":
+        peak, total = peak_and_total(logits)
+        return Exponentials(jnp.exp(logits - peak[:, None]), total, peak, wanted)
     peak = logits.max(axis=-1)
     exponentials = jnp.exp(logits - peak[:, None])
     exponentials = jax.lax.optimization_barrier(exponentials) if keeps else exponentials
-    wanted = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
     return Exponentials(exponentials, exponentials.sum(axis=-1), peak, wanted)
+
+
+def peak_and_total(logits: Float[Array, "token vocab"]) -> tuple[Numbers, Numbers]:
+    """The largest of each token, and Σ e^(logit - largest), in one visit to memory (Milakov & Gimelshein 2018).
+
+    It is for accelerators; a processor computes two exponentials of its vectors where two visits compute one.
+    """
+    least = jnp.finfo(logits.dtype).min
+
+    def merged(a, b):
+        larger, smaller = jnp.maximum(a[0], b[0]), jnp.minimum(a[0], b[0])
+        # Of two that are minus infinity the difference would be NaN.
+        shrunk = jnp.exp(smaller - jnp.maximum(larger, least))
+        return larger, jnp.where(a[0] >= b[0], a[1] + b[1] * shrunk, a[1] * shrunk + b[1])
+
+    start = jnp.asarray(least, logits.dtype), jnp.zeros((), logits.dtype)
+    peak, total = jax.lax.reduce((logits, jnp.ones_like(logits)), start, merged, (1,))
+    return peak, total
 
 
 def suits(hidden: Hidden, logits: Float[Array, "token vocab"]) -> bool:

@@ -12,8 +12,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.machine import on_one_accelerator
 from plainformer.nn import foreign, int8
-from plainformer.nn.linear import Linear
+from plainformer.nn.linear import Linear, side_by_side
 from plainformer.nn.norm import LayerNorm, NormForDecoding, RMSNorm
 from plainformer.nn.precision import upcast
 from plainformer.shapes import Array, Float, Int
@@ -79,9 +80,14 @@ ForDecoding = LaidOut | int8.Grouped
 def of_one_input(
     x: Float[Array, "*axes d_in"], *maps: Callable[[Float[Array, "*axes d_in"]], Float[Array, "*axes _"]]
 ) -> tuple[Float[Array, "*axes _"], ...]:
-    """Each of these maps of `x` (`Linear` or what stands for one), in one call where machine code does it."""
+    """Each of these maps of `x` (`Linear` or what stands for one), in one product where that is faster."""
     grouped = [one for one in maps if isinstance(one, int8.Grouped)]
-    return int8.products(x, grouped) if len(grouped) == len(maps) else tuple(one(x) for one in maps)
+    if len(grouped) == len(maps):
+        return int8.products(x, grouped)
+    linear = [one for one in maps if isinstance(one, Linear)]
+    if len(linear) == len(maps) and on_one_accelerator(x):
+        return side_by_side(x, linear)
+    return tuple(one(x) for one in maps)
 
 
 def lay_out(model: Model, precision: Precision, bias: Float[Array, " rows"] | None, vocab: int) -> Model:

@@ -1,5 +1,7 @@
 """The exponentials of logits in machine code, against the definition. They come with the extra `cpu`."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -117,3 +119,33 @@ def test_what_it_does_not_suit_goes_by_the_definition(monkeypatch: pytest.Monkey
     assert calls(48, mesh=True) == calls(47, rows=64, mesh=True) == 0, "XLA does not split a call over a mesh"
     monkeypatch.setattr(foreign, "serve_layers", lambda: False)
     assert calls(48) == 0
+
+
+@pytest.mark.parametrize("vocab", [1, 37, 5000])
+def test_one_visit_finds_the_largest_and_the_total(vocab: int) -> None:
+    """What accelerators do: beside float64's; each of up to 5,000 numbers is added with a rounding or two."""
+    logits, _ = drawn(19, vocab)
+    logits[3, : vocab // 2], logits[4, 0] = -np.inf, 1e30
+    peak, total = jax.jit(fused_exponentials.peak_and_total)(jnp.asarray(logits))
+    largest = logits.max(axis=1)
+    np.testing.assert_array_equal(peak, largest)
+    wanted = np.exp(logits.astype(np.float64) - largest[:, None].astype(np.float64)).sum(axis=1)
+    np.testing.assert_allclose(total, wanted, rtol=1e-5)
+
+
+def test_one_visit_passes_on_what_is_no_number() -> None:
+    logits, _ = drawn(3, 50)
+    logits[0, 7], logits[1, 9] = np.nan, np.inf
+    _, total = fused_exponentials.peak_and_total(jnp.asarray(logits))
+    assert np.isnan(np.asarray(total)).tolist() == [True, False, False]
+
+
+def test_an_accelerator_makes_one_visit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And finds what two find."""
+    logits, targets = map(jnp.asarray, drawn(20, 300))
+    two = exponentials_of(logits, targets)
+    monkeypatch.setattr(fused_exponentials, "default_device", lambda: SimpleNamespace(platform="another"))
+    one = exponentials_of(logits, targets)
+    assert "reduce_max" not in str(jax.make_jaxpr(exponentials_of)(logits, targets))
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
