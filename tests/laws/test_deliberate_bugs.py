@@ -233,7 +233,7 @@ def test_embeddings_divided_by_the_root_of_the_width_are_caught(monkeypatch: pyt
 def test_a_doubled_exponent_on_odd_features_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Feature i gets 10000^(-2i/d), as if i counted pairs: the cosines no longer belong to their sines."""
 
-    def doubled(self: Sinusoidal, positions: jax.Array) -> jax.Array:
+    def doubled(self: Sinusoidal, positions: jax.Array, below: int | None = None) -> jax.Array:
         feature = jnp.arange(self.d_model, dtype=jnp.float32)
         exponents = jnp.where(feature % 2 == 0, feature, 2 * feature) / self.d_model
         angles = positions.astype(jnp.float32)[:, None] * jnp.exp(-math.log(10000.0) * exponents)[None, :]

@@ -97,7 +97,7 @@ class TextEncoder(eqx.Module):
         if self.token_type is not None:
             x = x + self.token_type(jnp.zeros_like(ids) if types is None else types)
         if self.position is not None:
-            x = x + self.position(jnp.arange(ids.shape[1])[None, :]).astype(x.dtype)
+            x = x + self.position(jnp.arange(ids.shape[1])[None, :], ids.shape[1]).astype(x.dtype)
         return self.dropout(x if self.embedding_norm is None else self.embedding_norm(x), key)
 
 

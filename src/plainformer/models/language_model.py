@@ -65,7 +65,7 @@ class LanguageModel(eqx.Module):
     def decode(self, ids: Ids, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Hidden:
         """Ids (batch, seq) to hidden states (batch, seq, d_model); position t sees ids 0 … t. With a `key`, dropout."""
         embedding_key, *layer_keys = split_keys(key, 1 + len(self.layers))
-        x = self._embed(ids, jnp.arange(ids.shape[1])[None, :], embedding_key)
+        x = self._embed(ids, jnp.arange(ids.shape[1])[None, :], ids.shape[1], embedding_key)
         mask = causal_mask(ids.shape[1])
         x = run_layers(self.layers, x, mask, keys=layer_keys, trace=trace)
         return x if self.norm is None else self.norm(x)
@@ -101,8 +101,9 @@ class LanguageModel(eqx.Module):
         No more tokens in all than there is room for; with learned positions, than the context has.
         Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
         """
-        at = in_order(state.written[0], ids.shape[1], places_of(state.caches)) if at is None else at
-        x = at.nan_unless_live(self._embed(ids, at.positions, None))
+        places = places_of(state.caches)
+        at = in_order(state.written[0], ids.shape[1], places) if at is None else at
+        x = at.nan_unless_live(self._embed(ids, at.positions, places, None))
         caches: list[KeysValues] = []
         for layer, cache in zip(self.layers, state.caches, strict=True):
             x, cache = layer.extend(x, cache, at)
@@ -125,9 +126,9 @@ class LanguageModel(eqx.Module):
         """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
         return lay_out(self, precision, None, self.config.vocab)
 
-    def _embed(self, ids: Ids, positions: Int[Array, "#batch #seq"], key: PRNGKeyArray | None) -> Hidden:
-        """Token embeddings, plus positions where they are added, with dropout on the sum."""
+    def _embed(self, ids: Ids, positions: Int[Array, "#batch #seq"], below: int, key: PRNGKeyArray | None) -> Hidden:
+        """Token embeddings, plus positions where they are added, all `below` a number, with dropout on the sum."""
         x = self.embedding(ids)
         if self.position is not None:
-            x = x + self.position(positions).astype(x.dtype)
+            x = x + self.position(positions, below).astype(x.dtype)
         return self.dropout(x, key)

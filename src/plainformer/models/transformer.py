@@ -179,7 +179,7 @@ class Transformer(eqx.Module):
         """
         embedding_key, stack_key = split_keys(key, 2)
         at = _counted(source) if packed is None else positions_within(packed.source)
-        x = self._placed(self.source_embedding(source), at, embedding_key, looks_up=packed is not None)
+        x = self._placed(self.source_embedding(source), at, source.shape[1], embedding_key)
         mask = padding_mask(source_valid) if packed is None else Within(packed.source, packed.source)
         return self.encoder(x, mask, key=stack_key, trace=trace.scope("encoder"))
 
@@ -200,7 +200,7 @@ class Transformer(eqx.Module):
         """
         embedding_key, stack_key = split_keys(key, 2)
         at = _counted(target) if packed is None else positions_within(packed.target)
-        x = self._placed(self._embed_target(target, at), at, embedding_key, looks_up=packed is not None)
+        x = self._placed(self._embed_target(target, at), at, target.shape[1], embedding_key)
         mask, memory_mask = causal_mask(target.shape[1]), padding_mask(source_valid)
         if packed is not None:
             mask, memory_mask = CausalWithin(packed.target), Within(packed.target, packed.source)
@@ -252,8 +252,9 @@ class Transformer(eqx.Module):
 
         Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
         """
-        at = in_order(state.written[0], ids.shape[1], places_of(state.caches)) if at is None else at
-        x = at.nan_unless_live(self._placed(self._embed_target(ids, at.positions), at.positions, None))
+        places = places_of(state.caches)
+        at = in_order(state.written[0], ids.shape[1], places) if at is None else at
+        x = at.nan_unless_live(self._placed(self._embed_target(ids, at.positions), at.positions, places, None))
         memory_mask = padding_mask(state.memory_valid)
         caches: list[KeysValues] = []
         for layer, cache, memory in zip(self.decoder.layers, state.caches, state.memory, strict=True):
@@ -287,15 +288,9 @@ class Transformer(eqx.Module):
         x = self._target_embedding(ids)
         return x if self.config.decoder_start == "token" else jnp.where((positions > 0)[:, :, None], x, 0.0)
 
-    def _placed(
-        self, x: Hidden, positions: Int[Array, "#batch #seq"], key: PRNGKeyArray | None, *, looks_up: bool = False
-    ) -> Hidden:
-        """Token embeddings plus positions, with dropout on the sum (section 5.4).
-
-        looks_up: compute the encodings of a row's places once, among which those of all `positions` are.
-        """
-        encoding = self.position(_counted(positions))[0][positions] if looks_up else self.position(positions)
-        return self.dropout(x + encoding.astype(x.dtype), key)
+    def _placed(self, x: Hidden, positions: Int[Array, "#batch #seq"], below: int, key: PRNGKeyArray | None) -> Hidden:
+        """Token embeddings plus positions, all `below` a number, with dropout on the sum (section 5.4)."""
+        return self.dropout(x + self.position(positions, below).astype(x.dtype), key)
 
 
 def _counted(ids: Ids) -> Int[Array, "#batch #seq"]:
