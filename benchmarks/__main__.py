@@ -61,15 +61,19 @@ def main() -> int:
         print(f"{key}: {value}")
     meant = [name for name in known if not options.rows or any(_is_meant(name, wanted) for wanted in options.rows)]
     peaks = {}
-    for device in sorted({known[name].device for name in meant if not known[name].missing}):
-        peaks[device] = _peaks(device, work, options)
     outcomes, failed = [], {}
+    for device in sorted({known[name].device for name in meant if not known[name].missing}):
+        try:
+            peaks[device] = _peaks(device, work, options)
+        except ContestError as failure:
+            failed[f"peaks of a {device}"] = str(failure)
+            print(f"  FAILED: {failure}", flush=True)
     for name in meant:
         if known[name].missing:
             print(f"\n{name} is left out: {known[name].missing}", flush=True)
             continue
         try:
-            outcomes.append(_run(name, known[name], peaks[known[name].device], work, options))
+            outcomes.append(_run(name, known[name], peaks.get(known[name].device, {}), work, options))
         except ContestError as failure:
             failed[name] = str(failure)
             print(f"  FAILED: {failure}", flush=True)

@@ -15,6 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+# What contestants are told of the device. JAX would compute on a GPU wherever there is one, and take three quarters of
+# its memory, of which all need some.
+PLATFORMS = {
+    "cpu": {"JAX_PLATFORMS": "cpu"},
+    "gpu": {"JAX_PLATFORMS": "cuda", "XLA_CLIENT_MEM_FRACTION": ".25"},
+}
 PAUSE = 0.3  # seconds; OpenMP's threads spin for 0.2
 
 
@@ -45,25 +51,16 @@ class Result:
 
 
 class Worker:
-    """One contestant in its process (`benchmarks.worker`), which sets itself up; `ready` waits until it has."""
-
-    facts: dict[str, Any]
+    """One contestant in its process (`benchmarks.worker`), set up and warm."""
 
     def __init__(self, module: str, case: str, name: str, work: Path, python: str, threads: int, device: str) -> None:
-        # JAX computes on a GPU wherever there is one, and takes three quarters of its memory, where all need some.
-        platform = {"cpu": {"JAX_PLATFORMS": "cpu"}, "gpu": {"XLA_PYTHON_CLIENT_MEM_FRACTION": ".25"}}[device]
-        environment = (
-            os.environ
-            | platform
-            | {
-                "OMP_NUM_THREADS": str(threads),
-                "MKL_NUM_THREADS": str(threads),
-                "PYTHONPATH": os.pathsep.join(
-                    filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])
-                ),
-                "TOKENIZERS_PARALLELISM": "false",
-            }
-        )
+        environment = os.environ | PLATFORMS[device]
+        environment |= {
+            "OMP_NUM_THREADS": str(threads),
+            "MKL_NUM_THREADS": str(threads),
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])),
+            "TOKENIZERS_PARALLELISM": "false",
+        }
         self.name, self._log = name, work / (f"{module}-{case}-{name}.log".replace(" ", "-").replace("/", "-"))
         self._process = subprocess.Popen(
             [python, "-m", "benchmarks.worker", module, case, name, str(work), str(threads)],
@@ -73,11 +70,7 @@ class Worker:
             text=True,
             env=environment,
         )
-
-    def ready(self) -> None:
-        """Wait until it is set up and warm, and hear its facts."""
         self.facts = self._answer()
-        print(f"  {self.name}: ready", file=sys.stderr)
 
     def turn(self) -> float:
         """What one unit of work cost."""
@@ -114,8 +107,6 @@ def contest(
 ) -> list[Result]:
     """Every contestant (name, interpreter) of a case of a module, warmed up, then `rounds` times each in turn.
 
-    For a GPU, on whose machine there are cores for all compilers, they are set up side by side.
-
     Raises:
         ContestError: one died.
     """
@@ -123,11 +114,7 @@ def contest(
     try:
         for name, python in contestants:
             workers.append(Worker(module, case, name, work, python, threads, device))
-            if device == "cpu":
-                workers[-1].ready()
-        if device != "cpu":
-            for worker in workers:
-                worker.ready()
+            print(f"  {name}: ready", file=sys.stderr)
         results = [Result(worker.name, facts=worker.facts) for worker in workers]
         for number in range(rounds):
             # The first is another one each time, so that nobody always follows the same one.

@@ -108,9 +108,15 @@ def _by_xla(case: str, threads: int) -> Callable[[int], object]:
     keys = jax.random.split(jax.random.key(0))
     left, right = (jax.random.normal(key, shape, dtype) for key, shape in zip(keys, _shapes(case), strict=True))
     product = jax.jit(jnp.multiply if case == "gpu memory" else jnp.matmul)
-    if "gpu" in case:  # queued, and waited for once
-        return lambda times: jax.block_until_ready([product(left, right) for _ in range(times)][-1])
-    return lambda times: [product(left, right).block_until_ready() for _ in range(times)]
+    waits_each = "gpu" not in case  # else all are queued, and waited for once
+
+    def products(times: int) -> None:
+        for number in range(times):
+            result = product(left, right)  # which the next takes the place of
+            if waits_each or number == times - 1:
+                result.block_until_ready()
+
+    return products
 
 
 def _by_torch(case: str, threads: int) -> Callable[[int], object]:

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from benchmarks.contest import PLATFORMS
+
 DEPTH = 4  # names of a scope that are told apart
 
 
@@ -27,7 +29,7 @@ def command(
     if device == "gpu":  # kernels of a graph have no names
         flags += " --xla_gpu_enable_command_buffer="
     # Programs found in a cache are not dumped.
-    environment = os.environ | {"XLA_FLAGS": flags, "PLAINFORMER_CACHE": str(cache)}
+    environment = os.environ | PLATFORMS[device] | {"XLA_FLAGS": flags, "PLAINFORMER_CACHE": str(cache)}
     arguments = [sys.executable, "-m", "benchmarks.profile", module, case, name, str(work), str(threads)]
     return arguments, environment
 

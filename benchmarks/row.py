@@ -188,7 +188,7 @@ class Row:
     def floors(self, ours: Result, peaks: Mapping[str, float]) -> list[Floor]:
         """The floors of a unit of work, from what is needed for it and `peaks`: what a second is good for."""
         needs = {"matrix": ours.facts.get("flops"), "memory": ours.facts.get("bytes")}
-        return [Floor(kind, need / peaks[kind]) for kind, need in needs.items() if need]
+        return [Floor(kind, need / peaks[kind]) for kind, need in needs.items() if need and kind in peaks]
 
 
 def keep_options(options: Namespace, folder: Path) -> None:

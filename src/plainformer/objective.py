@@ -6,15 +6,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.machine import default_device, on_one_processor
+from plainformer.machine import default_device, devices_of, on_one_processor
 from plainformer.nn import foreign, fused_exponentials
 from plainformer.nn.foreign_call import VECTOR
 from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Packed, PRNGKeyArray, Scalar, Valid
 
 CHUNK = 512  # tokens whose logits exist at once, at most, in `fused_cross_entropy`
-MOST_LOGITS = 2**28  # logits that exist at once, at most, on an accelerator, whose chunks should be larger
 FINE = 256  # the same where chunks of padding alone are passed over: the smaller, the less of it is left
+MOST_LOGITS = 2**28  # on an accelerator: logits of a chunk, on each device, where that is more than CHUNK tokens
 
 
 class LossSums(NamedTuple):
@@ -89,7 +89,7 @@ def fused_cross_entropy(
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
 def _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid) -> Any:
     words = _words(smoothing, vocab, weight, bias)
-    chunks = _chunks(_chunk(passes_over, len(words.table)), passes_over, hidden, targets, valid)
+    chunks = _chunks(_chunk(passes_over, hidden, len(words.table)), passes_over, hidden, targets, valid)
 
     def visit(index, sums):
         return _add(sums, _chunk_terms(words, *chunks.at(index))[0])
@@ -100,10 +100,10 @@ def _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid) 
 def _fused_forward(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid):
     hidden = jnp.where(valid[:, None], hidden, 0.0)  # whatever stands there, a factor of zero is to take it away
     words = _words(smoothing, vocab, weight, bias)
-    chunks = _chunks(_chunk(passes_over, len(words.table)), passes_over, hidden, targets, valid)
+    chunks = _chunks(_chunk(passes_over, hidden, len(words.table)), passes_over, hidden, targets, valid)
     # In products that round what they multiply, those of 16 bits and an accelerator's of 32, what is and what is wanted
     # would not cancel where both are nearly 1.
-    subtracts_apart = hidden.dtype == at_least_float32(hidden) and default_device().platform == "cpu"
+    subtracts_apart = hidden.dtype == at_least_float32(hidden) and _is_processor()
 
     def visit(index, carry):
         sums, d_hidden, d_table, d_bias = carry
@@ -203,7 +203,8 @@ def _chunk_terms(words: _Words, hidden, targets, valid, *, keeps: bool = False):
     if keeps and fused_exponentials.suits(hidden, logits) and foreign.serve_layers():
         found = fused_exponentials.fused_exponentials(logits, targets)
     else:
-        found = fused_exponentials.exponentials_of(logits, targets, keeps=keeps)
+        find = fused_exponentials.exponentials_of if _is_processor() else fused_exponentials.exponentials_in_one_visit
+        found = find(logits, targets, keeps=keeps)
     _, total, peak, target_logit = found
     log_total = peak + jnp.log(total)
     mean_column, mean_bias = words.mean
@@ -238,11 +239,15 @@ class _Chunks(NamedTuple):
         return flat[: self.tokens] if self.place is None else flat[self.place]
 
 
-def _chunk(passes_over: bool, rows: int) -> int:
+def _is_processor() -> bool:
+    return default_device().platform == "cpu"
+
+
+def _chunk(passes_over: bool, hidden, rows: int) -> int:
     """The most tokens whose logits, one for each of the table's `rows`, exist at once."""
-    if default_device().platform == "cpu":
+    if _is_processor():
         return FINE if passes_over else CHUNK
-    return max(CHUNK, MOST_LOGITS // rows)
+    return max(CHUNK, devices_of(hidden) * (MOST_LOGITS // rows))
 
 
 def _chunks(most: int, passes_over: bool, hidden, targets, valid) -> _Chunks:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
-from plainformer import machine as machine_module
+from plainformer import machine as machine_module, objective as objective_module
 from plainformer.data.block import Blocks
 from plainformer.data.loader import Batch
 from plainformer.data.masking import MaskedBatch
@@ -41,7 +41,7 @@ from plainformer.train.state import initial_state
 from plainformer.train.step import StepSettings, make_step
 
 # Lengths are those of no other axis, so that an array of scores is known by its shape.
-ROWS, TARGET, SOURCE, D_MODEL, HEADS, KEY = 2, 256, 384, 192, 3, jax.random.key(0)
+ROWS, TARGET, SOURCE, D_MODEL, HEADS, KEY = 2, 256, 512, 192, 3, jax.random.key(0)
 SCORES = re.compile(rf"tensor<(\d+x)*({TARGET}|{SOURCE})x({TARGET}|{SOURCE})x(f32|bf16)>")
 
 FORWARD = {"cuda": [r"@__cudnn$fmhaSoftmax("], "tpu": ["@tpu_custom_call", "splash_mha_fwd"]}
@@ -55,7 +55,8 @@ both_machines = pytest.mark.parametrize("machine", ["cuda", "tpu"])
 def another_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the `machine` of the test would say of itself; its library too, of which JAX asks the version."""
     monkeypatch.setattr(flash, "accelerator", lambda: request.getfixturevalue("machine"))
-    monkeypatch.setattr(machine_module, "default_device", lambda: SimpleNamespace(platform="another"))
+    for module in (machine_module, objective_module):
+        monkeypatch.setattr(module, "default_device", lambda: SimpleNamespace(platform="another"))
     monkeypatch.setattr(step_module, "compiler_options", dict)
     cudnn = SimpleNamespace(cudnn_get_version=lambda: 91000)
     monkeypatch.setattr("jax._src.cudnn.fused_attention_stablehlo.cuda_versions", cudnn)

@@ -2,6 +2,7 @@
 
 import math
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -23,6 +24,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three chunks for 11 tokens, the last of them not full, wherever they are."""
     monkeypatch.setattr(objective, "CHUNK", 4)
     monkeypatch.setattr(objective, "FINE", 4)
+    monkeypatch.setattr(objective, "MOST_LOGITS", 1)
 
 
 def some_tokens(rows: int = VOCAB) -> dict[str, jax.Array]:
@@ -181,6 +183,36 @@ def test_the_fused_loss_equals_its_definition(
         assert (np.abs(d_hidden[np.asarray(tokens["valid"])]).max(axis=1) > 1e-3).all()
         assert (d_hidden[~np.asarray(tokens["valid"])] == 0.0).all()
         assert (d_weight[:, VOCAB:] == 0.0).all()
+
+
+@pytest.mark.parametrize(("most", "chunks"), [(1, 3), (1000, 1)])
+@pytest.mark.parametrize("smoothing", [0.0, 0.3])
+@pytest.mark.parametrize("rows", [VOCAB, ROWS])
+def test_an_accelerators_loss_equals_its_definition(
+    rows: int, smoothing: float, most: int, chunks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which finds exponentials in one visit, and subtracts what is wanted from p: sums and gradients.
+
+    Its chunks have so many logits, or `CHUNK` tokens, where those are more.
+    """
+    monkeypatch.setattr(objective, "default_device", lambda: SimpleNamespace(platform="another"))
+    monkeypatch.setattr(objective, "on_one_processor", lambda x: False)
+    monkeypatch.setattr(objective, "MOST_LOGITS", most)
+    tokens, found = some_tokens(rows), []
+    hidden = jnp.where(tokens["valid"][:, None], tokens["hidden"], math.nan)  # but for the definition's gradients
+    for function, states in ((fused, hidden), (defined, tokens["hidden"])):
+
+        def loss(hidden: jax.Array, weight: jax.Array, function: Any = function) -> tuple[jax.Array, LossSums]:
+            sums = function(hidden, weight, tokens["targets"], tokens["valid"], smoothing)
+            return 0.7 * sums.loss, sums
+
+        gradient, given = jax.grad(loss, argnums=(0, 1), has_aux=True), (states, tokens["weight"])
+        found.append(gradient(*given))
+        if function is fused:
+            text = str(jax.make_jaxpr(gradient)(*given))
+            assert f"{chunks},{-(-TOKENS // chunks)},{D_MODEL}]" in text
+            assert "reduce_max" not in text
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, **CLOSE), *found)
 
 
 @pytest.mark.parametrize("real", [0, 1, 4, 5, 8, 11])

@@ -39,13 +39,13 @@ def _activate_upcast(name, x):
 
 
 def _in_float32(name, x):
-    """The definition; but Φ by erf, which loses digits where it is small, more than 16 bits have, and is quicker."""
+    """The definition; but Φ by erf, which is quicker than erfc: 1e-7 off, a digit where GELU is 1e-6 or less."""
     return 0.5 * x * (1.0 + jax.lax.erf(x * math.sqrt(0.5))) if name == "gelu" else ACTIVATIONS[name](x)
 
 
 def _forward_upcast(name, x):
     # The slope is made while `x` is at hand, and as large: what takes long is to read and write, and to do both again.
-    result, slope = jax.jvp(partial(_in_float32, name), (upcast(x),), (jnp.ones(x.shape),))
+    result, slope = jax.jvp(partial(_in_float32, name), (upcast(x),), (jnp.ones_like(upcast(x)),))
     return result.astype(x.dtype), slope.astype(x.dtype)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.machine import default_device, on_one_processor
+from plainformer.machine import on_one_processor
 from plainformer.nn.foreign_call import VECTOR, call, result
 from plainformer.shapes import Array, Float, Int
 
@@ -34,20 +34,30 @@ def exponentials_of(
 
     keeps: whether the exponentials are wanted for themselves. XLA would compute them once more for their sum.
     """
-    wanted = jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
-    if not keeps and default_device().platform != "cpu":
-        peak, total = peak_and_total(logits)
-        return Exponentials(jnp.exp(logits - peak[:, None]), total, peak, wanted)
     peak = logits.max(axis=-1)
     exponentials = jnp.exp(logits - peak[:, None])
     exponentials = jax.lax.optimization_barrier(exponentials) if keeps else exponentials
-    return Exponentials(exponentials, exponentials.sum(axis=-1), peak, wanted)
+    return Exponentials(exponentials, exponentials.sum(axis=-1), peak, _of_targets(logits, targets))
+
+
+def exponentials_in_one_visit(
+    logits: Float[Array, "token vocab"], targets: Int[Array, " token"], *, keeps: bool = False
+) -> Exponentials:
+    """The fast twin for accelerators (measured on a GPU). Exponentials are computed where they are read."""
+    peak, total = peak_and_total(logits)
+    exponentials = jnp.exp(logits - peak[:, None])
+    exponentials = jax.lax.optimization_barrier(exponentials) if keeps else exponentials
+    return Exponentials(exponentials, total, peak, _of_targets(logits, targets))
+
+
+def _of_targets(logits: Float[Array, "token vocab"], targets: Int[Array, " token"]) -> Numbers:
+    return jnp.take_along_axis(logits, targets[:, None], axis=-1)[:, 0]
 
 
 def peak_and_total(logits: Float[Array, "token vocab"]) -> tuple[Numbers, Numbers]:
-    """The largest of each token, and Σ e^(logit - largest), in one visit to memory (Milakov & Gimelshein 2018).
+    """The largest of each token, and Σ e^(logit - largest), in one visit: online softmax (Milakov & Gimelshein 2018).
 
-    It is for accelerators; a processor computes two exponentials of its vectors where two visits compute one.
+    A logit that is NaN makes the total NaN. One that is infinite alone makes it 1, where the definition has NaN.
     """
     least = jnp.finfo(logits.dtype).min
 

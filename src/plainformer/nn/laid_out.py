@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from plainformer.machine import on_one_accelerator
 from plainformer.nn import foreign, int8
-from plainformer.nn.linear import Linear, side_by_side
+from plainformer.nn.linear import Linear, in_one_product
 from plainformer.nn.norm import LayerNorm, NormForDecoding, RMSNorm
 from plainformer.nn.precision import upcast
 from plainformer.shapes import Array, Float, Int
@@ -86,7 +86,7 @@ def of_one_input(
         return int8.products(x, grouped)
     linear = [one for one in maps if isinstance(one, Linear)]
     if len(linear) == len(maps) and on_one_accelerator(x):
-        return side_by_side(x, linear)
+        return in_one_product(x, linear)
     return tuple(one(x) for one in maps)
 
 

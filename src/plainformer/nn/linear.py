@@ -37,10 +37,11 @@ class Linear(eqx.Module):
         return y.reshape(*x.shape[:-1], y.shape[-1])
 
 
-def side_by_side(x: Float[Array, "*axes d_in"], linear: Sequence[Linear]) -> tuple[Float[Array, "*axes _"], ...]:
-    """Each of these maps of `x`, by one product with their weights side by side.
+def in_one_product(x: Float[Array, "*axes d_in"], linear: Sequence[Linear]) -> tuple[Float[Array, "*axes _"], ...]:
+    """Each of these maps of `x`, by one product with their weights side by side: a fused projection, as of Q, K and V.
 
-    An accelerator is quicker with one large product than with several, and has but one gradient of `x` to make.
+    There is but one gradient of `x` to make then, which is quicker on a GPU. Maps of which only some have a bias are
+    computed one by one.
     """
     tokens, biases = x.reshape(-1, x.shape[-1]), [one.bias for one in linear if one.bias is not None]
     if 0 < len(biases) < len(linear):

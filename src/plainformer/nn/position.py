@@ -1,7 +1,7 @@
 """Where a token stands: sinusoidal encodings (section 3.5), learned ones, and rotation of queries and keys."""
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -27,7 +27,10 @@ class Sinusoidal(eqx.Module):
     order: SinusoidalOrder = eqx.field(static=True, default="interleaved")
 
     def __call__(self, positions: Int[Array, "*axes"], below: int | None = None) -> Float[Array, "*axes d_model"]:
-        """With `below`, which all positions are, it is `_from_tables`."""
+        """Args:
+        below: what every position is less than, where that is known while a program is traced, as the length of a row
+            or the places of a cache: then it is `_from_tables`. The encoding of a position that is not less is wrong.
+        """
         if below:
             return self._from_tables(positions, below)
         pairs = -(-self.d_model // 2)  # an odd width ends with a sine
@@ -36,8 +39,10 @@ class Sinusoidal(eqx.Module):
         angles = positions.astype(jnp.float32).reshape(-1, 1) * jnp.exp(-math.log(10000.0) * exponents)[None, :]
         return self._in_order(jnp.sin(angles), jnp.cos(angles)).reshape(*positions.shape, self.d_model)
 
-    def _in_order(self, even: Any, odd: Any) -> Any:
-        """What belongs to even and to odd features, each (rows, pairs), where `order` has them: (rows, d_model)."""
+    def _in_order(
+        self, even: Float[Array | np.ndarray, "rows pairs"], odd: Float[Array | np.ndarray, "rows pairs"]
+    ) -> Float[Array, "rows d_model"]:
+        """What belongs to even and to odd features where `order` has them."""
         if self.order == "half":
             return jnp.concatenate([even, odd], axis=-1)[:, : self.d_model]
         return jnp.stack([even, odd], axis=-1).reshape(len(even), -1)[:, : self.d_model]
@@ -53,7 +58,7 @@ class Sinusoidal(eqx.Module):
         rates = 10000.0 ** (-2.0 * np.arange(-(-self.d_model // 2)) / self.d_model)
         far, near = (np.outer(at, rates) for at in (np.arange(0, below, STEP), np.arange(min(below, STEP))))
         tables = (np.sin(far), np.cos(far)), (np.cos(far), -np.sin(far)), (np.cos(near),) * 2, (np.sin(near),) * 2
-        first, second, cosine, sine = (self._in_order(*map(np.float32, pair)) for pair in tables)
+        first, second, cosine, sine = (self._in_order(*(one.astype(np.float32) for one in pair)) for pair in tables)
         a, b = positions // STEP, positions % STEP
         return first[a] * cosine[b] + second[a] * sine[b]
 
@@ -69,7 +74,7 @@ class Learned(eqx.Module):
     def __call__(
         self, positions: Int[Array, "*axes seq"], below: int | None = None
     ) -> Float[Array, "*axes seq d_model"]:
-        """Raises InputError for a sequence that is longer than the table."""
+        """`below` is there since `Sinusoidal` has it. Raises InputError for a sequence longer than the table."""
         if positions.shape[-1] > len(self.table):
             raise InputError(f"a sequence of {positions.shape[-1]} tokens, and {len(self.table)} learned positions")
         return jnp.take(self.table, positions, axis=0)
