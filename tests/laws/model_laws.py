@@ -66,8 +66,8 @@ class Weighed(eqx.Module):
     base: Position
     amount: jax.Array
 
-    def __call__(self, positions: jax.Array) -> jax.Array:
-        return self.base(positions) * self.amount
+    def __call__(self, positions: jax.Array, below: int | None = None) -> jax.Array:
+        return self.base(positions, below) * self.amount
 
 
 class Subject:
