@@ -8,14 +8,11 @@ keeps activations and caches in float32. In "float32" a GPU multiplies in TF32, 
 """
 
 import importlib.util
-import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from benchmarks import decode_gpt2, machine, train_gpt
 from benchmarks.agreement import same_tokens
@@ -51,7 +48,12 @@ def rows(options: Namespace) -> dict[str, Row]:
             device="gpu",
         )
     }
-    for case in ("decode-1", "decode-64"):
+    equal = {
+        "decode-1": "The same weights; the row of 64 texts compares what is written.",
+        "decode-64": "The same weights and prompts; 85 % of the first tokens agree. Texts part where roundings choose "
+        "another token.",
+    }
+    for case in equal:
         found[f"gpu-gpt2-{case}"] = Row(
             f"GPT-2 124M on a GPU, greedy, {NEW} tokens after a prompt of {PROMPT}, batch {CASES[case].batch}",
             "accelerator",
@@ -64,8 +66,7 @@ def rows(options: Namespace) -> dict[str, Row]:
             ],
             (Ratio(1.0),),
             _check_first_tokens if case == "decode-64" else same_tokens(0.0, exact=()),
-            "The same weights and prompts. Texts part where roundings choose another token; of the first tokens of 64 "
-            "texts 85 % are held to be the same.",
+            equal[case],
             per_second("tokens"),
             missing=missing,
             device="gpu",
@@ -94,20 +95,11 @@ def _training(shape: Shape, name: str, folder: Path, threads: int) -> tuple[Call
 
 
 def _decoding(shape: Shape, name: str, folder: Path) -> tuple[Callable[[], float], dict[str, Any]]:
-    library, _, rest = name.partition(" bfloat16" if "bfloat16" in name else " float32")
-    if library == "plainformer":
+    if name.startswith("plainformer"):
         write = decode_gpt2.ours_writer(shape, name.split()[1], folder, 0)
     else:
-        write = _hugging_face(shape, is_compiled="compiled" in rest)
-    tokens = [list(map(int, text)) for text in write()]
-    assert all(len(text) == NEW for text in tokens), [len(text) for text in tokens]
-
-    def turn() -> float:
-        began = time.perf_counter()
-        write()
-        return (time.perf_counter() - began) / (shape.batch * NEW)
-
-    return turn, {"tokens": tokens, "warm_up": 2} | decode_gpt2.least(shape, "bfloat16")
+        write = _hugging_face(shape, is_compiled=name.endswith("compiled"))
+    return decode_gpt2.turn_of(write, shape, "bfloat16")
 
 
 def _hugging_face(shape: Shape, is_compiled: bool) -> Callable[[], decode_gpt2.Texts]:
@@ -119,8 +111,7 @@ def _hugging_face(shape: Shape, is_compiled: bool) -> Callable[[], decode_gpt2.T
     ids = torch.from_numpy(decode_gpt2.prompts(shape)).to("cuda")
     mask = torch.ones_like(ids)
 
-    def write() -> Any:
-        found = model.generate(ids, attention_mask=mask, max_new_tokens=NEW, do_sample=False)
-        return np.asarray(found[:, PROMPT:].cpu()).tolist()
+    def write() -> decode_gpt2.Texts:
+        return model.generate(ids, attention_mask=mask, max_new_tokens=NEW, do_sample=False)[:, PROMPT:].tolist()
 
     return write

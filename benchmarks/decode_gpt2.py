@@ -72,6 +72,11 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
     library, _, precision = name.rpartition(" ")
     make = {"plainformer": ours_writer, ctranslate.NAME: _ctranslate, "Hugging Face": _hugging_face}[library]
     write = make(shape, precision, folder, threads)
+    return turn_of(write, shape, precision)
+
+
+def turn_of(write: Callable[[], Texts], shape: Shape, precision: str) -> tuple[Callable[[], float], dict[str, Any]]:
+    """A turn that writes all texts, and what its contestant says of itself: see `set_up`."""
     tokens = [list(map(int, text)) for text in write()]
     assert all(len(text) == NEW for text in tokens), [len(text) for text in tokens]
 

@@ -89,7 +89,7 @@ def fused_cross_entropy(
 @partial(jax.custom_vjp, nondiff_argnums=(0, 1, 2))
 def _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid) -> Any:
     words = _words(smoothing, vocab, weight, bias)
-    chunks = _chunks(_chunk(passes_over, hidden, len(words.table)), passes_over, hidden, targets, valid)
+    chunks = _chunks(passes_over, len(words.table), hidden, targets, valid)
 
     def visit(index, sums):
         return _add(sums, _chunk_terms(words, *chunks.at(index))[0])
@@ -100,7 +100,7 @@ def _fused(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid) 
 def _fused_forward(smoothing, vocab, passes_over, hidden, weight, bias, targets, valid):
     hidden = jnp.where(valid[:, None], hidden, 0.0)  # whatever stands there, a factor of zero is to take it away
     words = _words(smoothing, vocab, weight, bias)
-    chunks = _chunks(_chunk(passes_over, hidden, len(words.table)), passes_over, hidden, targets, valid)
+    chunks = _chunks(passes_over, len(words.table), hidden, targets, valid)
     # In products that round what they multiply, those of 16 bits and an accelerator's of 32, what is and what is wanted
     # would not cancel where both are nearly 1.
     subtracts_apart = hidden.dtype == at_least_float32(hidden) and _is_processor()
@@ -202,9 +202,10 @@ def _chunk_terms(words: _Words, hidden, targets, valid, *, keeps: bool = False):
         logits = logits.at[:, words.vocab :].set(-jnp.inf)
     if keeps and fused_exponentials.suits(hidden, logits) and foreign.serve_layers():
         found = fused_exponentials.fused_exponentials(logits, targets)
+    elif _is_processor():
+        found = fused_exponentials.exponentials_of(logits, targets, keeps=keeps)
     else:
-        find = fused_exponentials.exponentials_of if _is_processor() else fused_exponentials.exponentials_in_one_visit
-        found = find(logits, targets, keeps=keeps)
+        found = fused_exponentials.exponentials_in_one_visit(logits, targets)
     _, total, peak, target_logit = found
     log_total = peak + jnp.log(total)
     mean_column, mean_bias = words.mean
@@ -243,15 +244,12 @@ def _is_processor() -> bool:
     return default_device().platform == "cpu"
 
 
-def _chunk(passes_over: bool, hidden, rows: int) -> int:
-    """The most tokens whose logits, one for each of the table's `rows`, exist at once."""
-    if _is_processor():
-        return FINE if passes_over else CHUNK
-    return max(CHUNK, devices_of(hidden) * (MOST_LOGITS // rows))
-
-
-def _chunks(most: int, passes_over: bool, hidden, targets, valid) -> _Chunks:
+def _chunks(passes_over, rows, hidden, targets, valid) -> _Chunks:
+    """rows: of the table, a logit for each."""
     tokens, place, visited = len(hidden), None, None
+    most = FINE if passes_over else CHUNK
+    if not _is_processor():
+        most = max(CHUNK, devices_of(hidden) * (MOST_LOGITS // rows))
     count = -(-tokens // most)
     size = -(-tokens // count)
     if passes_over:  # the real tokens first, each kind in its order
