@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from plainformer.machine import default_device, devices_of, on_one_processor
 from plainformer.nn import foreign, fused_exponentials
 from plainformer.nn.foreign_call import VECTOR
+from plainformer.nn.fused_linear import add_products
 from plainformer.nn.precision import at_least_float32, multiply, upcast
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Packed, PRNGKeyArray, Scalar, Valid
 
@@ -112,15 +113,17 @@ def _fused_forward(smoothing, vocab, passes_over, hidden, weight, bias, targets,
         exponentials, total, peak, _ = found
         if subtracts_apart:
             share = jnp.where(real, 1.0 / total, 0.0)[:, None]
-            d_h, d_rows = multiply(exponentials, words.table) * share, multiply(exponentials.T, h * share)
+            d_h = multiply(exponentials, words.table) * share
+            d_table = add_products(d_table, exponentials, h * share)
             d_bias = None if d_bias is None else d_bias + (exponentials * share).sum(axis=0)
         else:
             # From the logits once more: the exponentials would be written for it, and read, and are as large.
             p = jnp.exp(logits - (peak + jnp.log(total))[:, None])
             d_logits = jnp.where(real[:, None], p - words.wanted(target), 0.0).astype(h.dtype)
-            d_h, d_rows = d_logits @ words.table, multiply(d_logits.T, h)
+            d_h = d_logits @ words.table
+            d_table = d_table + multiply(d_logits.T, h)
             d_bias = None if d_bias is None else d_bias + d_logits.astype(d_bias.dtype).sum(axis=0)
-        return _add(sums, terms), jax.lax.dynamic_update_index_in_dim(d_hidden, d_h, index, 0), d_table + d_rows, d_bias
+        return _add(sums, terms), jax.lax.dynamic_update_index_in_dim(d_hidden, d_h, index, 0), d_table, d_bias
 
     if subtracts_apart:
         by_wanted, *start = words.by_the_wanted(hidden, targets, valid)
@@ -172,13 +175,13 @@ class _Words(NamedTuple):
         confidence, real = 1.0 - self.smoothing, valid.astype(hidden.dtype)
         d_table, d_bias = self.zeros()
         d_hidden = -confidence * self.table[targets]
+        if self.smoothing:  # first, so that all rows are written but once
+            d_hidden -= self.smoothing * self.mean[0][None, :]
+            d_table = -self.share[:, None] * hidden.sum(axis=0)[None, :]
+            d_bias = None if d_bias is None else -self.share * real.sum()
         d_table = d_table.at[targets].add(-confidence * hidden)
         if d_bias is not None:
             d_bias = d_bias.at[targets].add(-confidence * real)
-        if self.smoothing:
-            d_hidden -= self.smoothing * self.mean[0][None, :]
-            d_table -= self.share[:, None] * hidden.sum(axis=0)[None, :]
-            d_bias = None if d_bias is None else d_bias - self.share * real.sum()
         return d_hidden * real[:, None], d_table, d_bias
 
 

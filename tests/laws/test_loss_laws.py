@@ -27,14 +27,14 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(objective, "MOST_LOGITS", 1)
 
 
-def some_tokens(rows: int = VOCAB) -> dict[str, jax.Array]:
+def some_tokens(rows: int = VOCAB, d_model: int = D_MODEL) -> dict[str, jax.Array]:
     """Hidden states, a projection, targets, and which tokens are real: 7 of 11."""
     random = np.random.default_rng(rows)
     valid = np.ones(TOKENS, bool)
     valid[[2, 3, 7, 10]] = False
     return {
-        "hidden": jnp.asarray(random.normal(size=(TOKENS, D_MODEL)), jnp.float32),
-        "weight": jnp.asarray(random.normal(size=(D_MODEL, rows)), jnp.float32),
+        "hidden": jnp.asarray(random.normal(size=(TOKENS, d_model)), jnp.float32),
+        "weight": jnp.asarray(random.normal(size=(d_model, rows)), jnp.float32),
         "targets": jnp.asarray(random.integers(0, VOCAB, TOKENS), jnp.int32),
         "valid": jnp.asarray(valid),
     }
@@ -148,21 +148,23 @@ def test_smoothing_leaves_the_reported_nll_alone(way: str) -> None:
     assert float(smoothed.nll) == float(plain.nll)
 
 
+@pytest.mark.parametrize("d_model", [D_MODEL, 16])
 @pytest.mark.parametrize(
     ("rows", "smoothing", "chunk"),
     [(VOCAB, 0.0, 512), (VOCAB, 0.3, 4), (ROWS, 0.3, 4), (ROWS, 0.3, 1)],
     ids=["no smoothing, one chunk", "whole vocabulary", "padded vocabulary", "one token a chunk"],
 )
 def test_the_fused_loss_equals_its_definition(
-    rows: int, smoothing: float, chunk: int, monkeypatch: pytest.MonkeyPatch
+    rows: int, smoothing: float, chunk: int, d_model: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums, and the gradients by the hidden states and the projection; scaled, as a mean would scale them.
 
-    Rows of whole vectors, those with padding here, go by machine code.
+    Rows of whole vectors, those with padding here, have their exponentials by machine code; where hidden states are
+    whole vectors, it makes the gradient of the projection.
     """
     monkeypatch.setattr(objective, "CHUNK", chunk)
     monkeypatch.setattr(objective, "FINE", chunk)
-    tokens = some_tokens(rows)
+    tokens = some_tokens(rows, d_model)
     found = {}
     for way, function in WAYS.items():
 
@@ -174,8 +176,9 @@ def test_the_fused_loss_equals_its_definition(
         gradients, sums = gradient(*given)
         found[way] = (*sums, *gradients)
         assert float(sums.tokens) == 7.0
-        by_machine_code = "plainformer_exponentials" in str(jax.make_jaxpr(gradient)(*given))
-        assert by_machine_code == (rows == ROWS and way != "definition")
+        text = str(jax.make_jaxpr(gradient)(*given))
+        assert ("plainformer_exponentials" in text) == (rows == ROWS and way != "definition")
+        assert ("plainformer_linear_gradient" in text) == (d_model == 16 and way != "definition")
     for way in ("fused", "padding passed over"):
         for one, other in zip(found[way], found["definition"], strict=True):
             np.testing.assert_allclose(one, other, **CLOSE)

@@ -82,8 +82,10 @@ def layers() -> Mapping[str, Trial]:
     right |= {"dscale and dbias": np.stack([(d_out * normed).sum(axis=0), d_out.sum(axis=0)])}
     right |= {"dy of a norm": kept * d_x * rate}
     x, d_y = draw.normal(size=(67, 13)).astype(np.float32), draw.normal(size=(67, 112)).astype(np.float32)
-    linear = call("linear_gradient", [result((13, 112)), result((112,))], *map(jnp.asarray, (x, d_y)))
-    right |= {"dW of a linear map": x.T @ d_y, "db of a linear map": d_y.sum(axis=0)}
+    given, results = [*map(jnp.asarray, (x, d_y))], [result((13, 112)), result((112,))]
+    linear = call("linear_gradient", results, *given)
+    added, _ = call("linear_gradient", results, *given, jnp.asarray(np.ones((13, 112), np.float32)), in_place={2: 0})
+    right |= {"dW of a linear map": x.T @ d_y, "db of a linear map": d_y.sum(axis=0), "dW added": x.T @ d_y + 1.0}
     given = map(jnp.asarray, (d_y, np.arange(67, dtype=np.int32)))
     powers, of_token = call("exponentials", [result(d_y.shape), result((67, 3))], *given, in_place={0: 0})
     peak, of_word = d_y.max(axis=1, keepdims=True), d_y[:, :67].diagonal()
@@ -92,7 +94,7 @@ def layers() -> Mapping[str, Trial]:
     slope, bent = call("gelu", [result(d_y.shape)] * 2, jnp.asarray(d_y), in_place={0: 0})
     share = np.vectorize(math.erfc)(-d_y / math.sqrt(2.0)) / 2.0
     right |= {"its slope": share + d_y * np.exp(-0.5 * d_y * d_y) / math.sqrt(2.0 * math.pi), "GELU": d_y * share}
-    found = zip(right.items(), [out, *backward, *linear, powers, of_token, slope, bent], strict=True)
+    found = zip(right.items(), [out, *backward, *linear, added, powers, of_token, slope, bent], strict=True)
     return {name: (np.asarray(one), wanted) for (name, wanted), one in found}
 
 

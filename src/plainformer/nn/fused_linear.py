@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from plainformer.machine import on_one_processor
 from plainformer.nn import foreign
 from plainformer.nn.foreign_call import VECTOR, call, result
+from plainformer.nn.precision import multiply
 from plainformer.shapes import Array, Float
 
 MOST = 256  # the narrower side of a weight: of wider ones XLA makes products as quickly
@@ -30,6 +31,14 @@ def suits(tokens: Tokens, weight: Weight) -> bool:
 def affine(tokens: Tokens, weight: Weight, bias: Bias) -> Float[Array, "token d_out"]:
     """x W + b of each token: the definition."""
     return tokens @ weight + bias[None, :]
+
+
+def add_products(start: Weight, tokens: Tokens, d_y: Float[Array, "token d_out"]) -> Weight:
+    """start + xᵀ dy: in the place of `start` where machine code computes it."""
+    if not (suits(tokens, start) and foreign.serve_layers()):
+        return start + multiply(tokens.T, d_y)
+    results = [result(start.shape), result(start.shape[1:])]
+    return call("linear_gradient", results, tokens, d_y, start, in_place={2: 0})[0]
 
 
 @jax.custom_vjp

@@ -21,8 +21,8 @@ SHARE = 1 << 21  # products for which it pays to wake another thread
 ROWS = 192  # of the weight in a part, whole tiles
 TOKENS = 64  # whose products are added up before others come
 # What the threads of a call share, in words.
-X, D_Y, D_WEIGHT, D_BIAS, COUNT, D_IN, D_OUT = range(7)
-NUMBERS = 7
+X, D_Y, D_WEIGHT, D_BIAS, COUNT, D_IN, D_OUT, IS_ADDED = range(8)
+NUMBERS = 8
 Block = tuple[int, ...]  # where numbers are, how many bytes from a row to the next, and how many
 
 _tile = code.one_of(itertools.product(TALL, WIDE), partial(emit_tile, size=4, asks_ahead=False, adds=True))
@@ -74,8 +74,9 @@ def _part(work: int, part: int) -> int:
     first, column = part % blocks * ROWS, part // blocks * WIDEST
     rows, width = min(ROWS, d_in - first), min(WIDEST, d_out - column)
     y = numbers[D_WEIGHT] + 4 * (first * d_out + column)
-    for row in range(rows):
-        numbers_at(y + 4 * row * d_out, width)[:] = 0
+    if not numbers[IS_ADDED]:
+        for row in range(rows):
+            numbers_at(y + 4 * row * d_out, width)[:] = 0
     packed, sums = np.empty(TOKENS * WIDEST, np.float32), np.zeros(WIDEST, np.float32)
     side_by_side, total = np.int64(packed.ctypes.data), np.int64(sums.ctypes.data)
     for begin in range(0, count, TOKENS):
@@ -107,7 +108,7 @@ _address = code.symbol("plainformer_linear_part")
 def linear_gradient(frame: int) -> int:
     """What XLA calls with x (token, d_in) and dy (token, d_out), d_out a multiple of `LANES`.
 
-    It gives xᵀ dy and the sum of dy.
+    It gives xᵀ dy and the sum of dy. Or the memory of the first result is a third argument's, to which it is added.
     """
     if code.asks_for_version(frame):
         return 0
@@ -117,5 +118,7 @@ def linear_gradient(frame: int) -> int:
     d_bias, _ = code.result(frame, 1)
     count, d_in, d_out = of_x[0], of_x[1], of_y[1]
     parts = -(-d_in // ROWS) * -(-d_out // WIDEST)
-    in_parts(frame, _address(()), parts, count * d_in * d_out // SHARE, (x, d_y, d_weight, d_bias, count, d_in, d_out))
+    is_added = np.int64(code.arguments(frame) == 3)
+    work = x, d_y, d_weight, d_bias, count, d_in, d_out, is_added
+    in_parts(frame, _address(()), parts, count * d_in * d_out // SHARE, work)
     return 0

@@ -30,9 +30,9 @@ inner: Any = functools.partial(numba.njit, cache=True, no_cpython_wrapper=True, 
 LINE = 64  # bytes that come from memory together
 LANES = 16  # numbers of 32 bits in the widest vectors of today; where they are narrower, LLVM takes two or four
 
-# Where things are, in words. In a call: its extension, XLA's functions, the context, the arguments, how many results
-# there are, and the results.
-EXTENSION, FUNCTIONS, CONTEXT, ARGUMENTS, RETURNED, RESULTS = 1, 2, 3, 9, 12, 14
+# Where things are, in words. In a call: its extension, XLA's functions, the context, how many arguments there are, and
+# the arguments, how many results, and the results.
+EXTENSION, FUNCTIONS, CONTEXT, GIVEN, ARGUMENTS, RETURNED, RESULTS = 1, 2, 3, 7, 9, 12, 14
 KIND, METADATA, VERSION = 1, 3, 3  # of the extension, the last of what it points to
 A_QUESTION = 1  # the kind of an extension that asks
 DTYPE, DATA, SHAPE = 2, 3, 5  # of an array
@@ -265,6 +265,13 @@ def result(frame: int, index: int) -> tuple[int, Any]:
     """The address of a result, and its shape as words."""
     array = _array(frame, RESULTS, index)
     return array[DATA], words(array[SHAPE], array[4])
+
+
+@inner()
+@no_type_check
+def arguments(frame: int) -> int:
+    """How many there are."""
+    return words(frame, 15)[GIVEN]
 
 
 @inner()

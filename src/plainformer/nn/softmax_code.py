@@ -85,11 +85,11 @@ def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
 def _emit_softmax(
     builder: Any, scores: Any, row: Any, keys: Any, scale: Any, last: Any, shown: Any, shown_row: Any
 ) -> None:
-    lasts = builder.add(everywhere(builder, last), code.constant(I64, *range(LANES)))
+    lasts = builder.add(everywhere(builder, builder.trunc(last, I32)), code.constant(I32, *range(LANES)))
     scales = everywhere(builder, scale)
 
     def is_seen(key: Any) -> Any:
-        is_early = builder.icmp_signed("<=", everywhere(builder, key), lasts)
+        is_early = builder.icmp_signed("<=", everywhere(builder, builder.trunc(key, I32)), lasts)
         return builder.and_(is_early, is_shown(builder, builder.add(shown, builder.mul(shown_row, key)), I64(0)))
 
     def numbers_for(key: Any) -> Any:

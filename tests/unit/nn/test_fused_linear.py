@@ -34,6 +34,21 @@ def test_gradients_are_as_defined(tokens: int, d_in: int, d_out: int) -> None:
         np.testing.assert_allclose(one, right, rtol=1e-5, atol=2e-5 * max(np.abs(right).max(), 1.0))
 
 
+@pytest.mark.parametrize("tokens", [1, 63, 64, 65, 1000])
+@pytest.mark.parametrize(("d_in", "d_out"), [(1, 16), (13, 112), (2000, 48)])
+def test_products_are_added_to_what_is_there(tokens: int, d_in: int, d_out: int) -> None:
+    """In a loop, in the place of its sums; what they began with stays as it was."""
+    x, start, _, d_y = map(jnp.asarray, drawn(tokens, d_in, d_out))
+    assert fused_linear.suits(x, start)
+    kept = np.array(start)
+    add_thrice = jax.jit(
+        lambda start, x, d_y: jax.lax.fori_loop(0, 3, lambda _, sums: fused_linear.add_products(sums, x, d_y), start)
+    )
+    right = kept.astype(np.float64) + 3.0 * (np.asarray(x, np.float64).T @ np.asarray(d_y, np.float64))
+    np.testing.assert_allclose(add_thrice(start, x, d_y), right, rtol=1e-5, atol=2e-5 * np.abs(right).max())
+    np.testing.assert_array_equal(start, kept)
+
+
 def test_the_same_numbers_come_out_however_threads_share_them() -> None:
     """To the last bit, ten times."""
     x, weight, bias, d_y = map(jnp.asarray, drawn(4000, 200, 192))
