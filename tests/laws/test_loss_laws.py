@@ -75,6 +75,9 @@ def taken_apart(
     return p / p.sum(axis=1, keepdims=True), q
 
 
+BY_BOTH = pytest.mark.parametrize(
+    ("rows", "d_model"), [(VOCAB, D_MODEL), (ROWS, 32)], ids=["by products", "by machine code"]
+)
 WAYS = {"definition": defined, "fused": fused, "padding passed over": partial(fused, has_padding=True)}
 
 
@@ -148,7 +151,7 @@ def test_smoothing_leaves_the_reported_nll_alone(way: str) -> None:
     assert float(smoothed.nll) == float(plain.nll)
 
 
-@pytest.mark.parametrize("d_model", [D_MODEL, 16])
+@pytest.mark.parametrize("d_model", [D_MODEL, 32])
 @pytest.mark.parametrize(
     ("rows", "smoothing", "chunk"),
     [(VOCAB, 0.0, 512), (VOCAB, 0.3, 4), (ROWS, 0.3, 4), (ROWS, 0.3, 1)],
@@ -178,7 +181,7 @@ def test_the_fused_loss_equals_its_definition(
         assert float(sums.tokens) == 7.0
         text = str(jax.make_jaxpr(gradient)(*given))
         assert ("plainformer_exponentials" in text) == (rows == ROWS and way != "definition")
-        assert ("plainformer_linear_gradient" in text) == (d_model == 16 and way != "definition")
+        assert ("plainformer_linear_gradient" in text) == (d_model == 32 and way != "definition")
     for way in ("fused", "padding passed over"):
         for one, other in zip(found[way], found["definition"], strict=True):
             np.testing.assert_allclose(one, other, **CLOSE)
@@ -218,10 +221,13 @@ def test_an_accelerators_loss_equals_its_definition(
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, **CLOSE), *found)
 
 
+@BY_BOTH
 @pytest.mark.parametrize("real", [0, 1, 4, 5, 8, 11])
-def test_only_chunks_with_a_real_token_are_visited(real: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_chunks_with_a_real_token_are_visited(
+    real: int, rows: int, d_model: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """However many tokens are real, and wherever they stand: those that are left out are all padding."""
-    tokens = some_tokens()
+    tokens = some_tokens(rows, d_model)
     chosen = np.random.default_rng(real).permutation(TOKENS)[:real]
     valid = jnp.asarray(np.isin(np.arange(TOKENS), chosen))
     visits: list[int] = []
@@ -245,10 +251,11 @@ def test_only_chunks_with_a_real_token_are_visited(real: int, monkeypatch: pytes
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, **CLOSE), *found)
 
 
+@BY_BOTH
 @pytest.mark.parametrize("way", WAYS)
-def test_padding_does_not_count_whatever_stands_there(way: str) -> None:
+def test_padding_does_not_count_whatever_stands_there(way: str, rows: int, d_model: int) -> None:
     """To the bit, in the sums and the gradient; NaN there leaves the sums alone too."""
-    tokens = some_tokens()
+    tokens = some_tokens(rows, d_model)
     hole = ~tokens["valid"]
 
     def gradient_and_sums(hidden: jax.Array, targets: jax.Array) -> tuple[jax.Array, LossSums]:
@@ -325,13 +332,16 @@ def test_in_bfloat16_all_three_gradients_are_those_of_float32(has_padding: bool)
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("has_padding", [False, True], ids=["all visited", "padding passed over"])
-def test_the_gradient_of_what_is_nearly_certain_is_off_by_roundings_alone(has_padding: bool, smoothing: float) -> None:
+@BY_BOTH
+def test_the_gradient_of_what_is_nearly_certain_is_off_by_roundings_alone(
+    rows: int, d_model: int, has_padding: bool, smoothing: float
+) -> None:
     """Words are unit vectors, and hidden states so long in the direction of theirs that it has 0.999 of the softmax.
 
     What cancels, p and q, is of order 1 and known to 6e-8: so are gradients, relative to the largest sum of p + q times
     what they are multiplied with. One such rounding was measured, four are allowed; what is left is over a thousand.
     """
-    tokens = some_tokens()
+    tokens = some_tokens(rows, d_model)
     weight = np.asarray(tokens["weight"]) / np.linalg.norm(tokens["weight"], axis=0)
     others = np.sort(weight.T @ weight, axis=1)[:, -2]
     targets, real = np.asarray(tokens["targets"]), np.asarray(tokens["valid"])[:, None]

@@ -58,8 +58,8 @@ def attention() -> Mapping[str, Trial]:
 
 
 def layers() -> Mapping[str, Trial]:
-    """The norm of three tokens with what dropout keeps, a linear map of 67 tokens: tiles of all heights and widths, and
-    the exponentials of as many rows, and their GELU.
+    """The norm of three tokens with what dropout keeps, a linear map of 67 tokens: tiles of all heights and widths, its
+    gradient once more where there are some already, and the exponentials of as many rows, and their GELU.
 
     Dropout keeps what it always keeps: its words are those of `dropout.cheap_bits`, of the key (3, 5) and rate 1/2.
     """

@@ -2,7 +2,8 @@
 
 XLA's library for xᵀ dy, whose factors lie the wrong way for it, makes half of what a core can do where they are narrow,
 and the sum of dy is another visit. Machine code does both at once (`nn/linear_code.py`). It is called where a gradient
-is asked for and `foreign.serve_layers()`, and can be differentiated once.
+is asked for and `foreign.serve_layers()`, and can be differentiated once. It makes the gradient of the loss's
+projection, too, which cannot be.
 """
 
 import jax
@@ -34,8 +35,8 @@ def affine(tokens: Tokens, weight: Weight, bias: Bias) -> Float[Array, "token d_
 
 
 def add_products(start: Weight, tokens: Tokens, d_y: Float[Array, "token d_out"]) -> Weight:
-    """start + xᵀ dy: in the place of `start` where machine code computes it."""
-    if not (suits(tokens, start) and foreign.serve_layers()):
+    """start + xᵀ dy: in the place of `start` where machine code computes it. It has no gradient there."""
+    if d_y.dtype != jnp.float32 or not suits(tokens, start) or not foreign.serve_layers():
         return start + multiply(tokens.T, d_y)
     results = [result(start.shape), result(start.shape[1:])]
     return call("linear_gradient", results, tokens, d_y, start, in_place={2: 0})[0]

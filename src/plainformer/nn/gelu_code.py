@@ -6,7 +6,7 @@ from typing import Any, no_type_check
 import numpy as np
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.exponential_code import SMALLEST, all_lanes, exponential
+from plainformer.nn.exponential_code import SMALLEST, all_lanes, chebyshev_places, exponential, polynomial_through
 from plainformer.nn.machine_code import LANES, ir, numba
 from plainformer.nn.machine_threads import in_each_part, in_parts
 from plainformer.nn.vector_code import numbers_of, over_vectors, put
@@ -19,14 +19,12 @@ NUMBERS = 6
 STEEPNESS, DEGREE = 0.5, 8
 
 
-def _tail() -> list[np.float32]:
+def _tail() -> tuple[np.float32, ...]:
     """The coefficients of P, the constant first: through its values at Chebyshev's places, up to where e^(-z²) ends."""
     least = 1.0 / (1.0 + STEEPNESS * math.sqrt(-float(SMALLEST)))
-    angles = np.pi * (2 * np.arange(DEGREE + 1) + 1) / (2 * DEGREE + 2)
-    t = (1.0 + least) / 2.0 + (1.0 - least) / 2.0 * np.cos(angles)
+    t = (1.0 + least) / 2.0 + (1.0 - least) / 2.0 * chebyshev_places(DEGREE)
     z = (1.0 / t - 1.0) / STEEPNESS
-    values = [math.erfc(one) * math.exp(one * one) for one in z.tolist()] / t
-    return [np.float32(one) for one in np.linalg.solve(np.vander(t, increasing=True), values)]
+    return polynomial_through(t, [math.erfc(one) * math.exp(one * one) for one in z.tolist()] / t)
 
 
 TAIL = _tail()

@@ -108,7 +108,8 @@ _address = code.symbol("plainformer_linear_part")
 def linear_gradient(frame: int) -> int:
     """What XLA calls with x (token, d_in) and dy (token, d_out), d_out a multiple of `LANES`.
 
-    It gives xᵀ dy and the sum of dy. Or the memory of the first result is a third argument's, to which it is added.
+    It gives xᵀ dy and the sum of dy. With a third argument, whose memory the first result takes, xᵀ dy is added to what
+    stands there.
     """
     if code.asks_for_version(frame):
         return 0

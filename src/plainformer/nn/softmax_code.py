@@ -5,7 +5,7 @@ from typing import Any, no_type_check
 import numpy as np
 
 from plainformer.nn import machine_code as code
-from plainformer.nn.exponential_code import LN2_HIGH, LN2_LOW, LOG2_E, SMALLEST, TAYLOR, all_lanes, exponential
+from plainformer.nn.exponential_code import LN2_HIGH, LN2_LOW, LOG2_E, POLYNOMIAL, SMALLEST, all_lanes, exponential
 from plainformer.nn.machine_code import F32, I32, I64, LANES, numba
 from plainformer.nn.vector_code import everywhere, is_shown, larger, numbers_of, over_vectors, put, summed
 
@@ -64,13 +64,12 @@ def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
         x = max((scores[key] - peak) * scale, SMALLEST)
         whole = np.floor(_multiply_add((x, LOG2_E, np.float32(0.5))))
         r = _multiply_add((whole, -LN2_LOW, _multiply_add((whole, -LN2_HIGH, x))))
-        power = _multiply_add((TAYLOR[7], r, TAYLOR[6]))
-        power = _multiply_add((power, r, TAYLOR[5]))
-        power = _multiply_add((power, r, TAYLOR[4]))
-        power = _multiply_add((power, r, TAYLOR[3]))
-        power = _multiply_add((power, r, TAYLOR[2]))
-        power = _multiply_add((power, r, TAYLOR[1]))
-        power = _multiply_add((power, r, TAYLOR[0]))
+        power = _multiply_add((POLYNOMIAL[6], r, POLYNOMIAL[5]))
+        power = _multiply_add((power, r, POLYNOMIAL[4]))
+        power = _multiply_add((power, r, POLYNOMIAL[3]))
+        power = _multiply_add((power, r, POLYNOMIAL[2]))
+        power = _multiply_add((power, r, POLYNOMIAL[1]))
+        power = _multiply_add((power, r, POLYNOMIAL[0]))
         power *= _power_of_two((whole,))
         scores[key] = power if allowed[key] else np.float32(0)
     together = len(scores) // LANES * LANES
@@ -85,6 +84,7 @@ def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
 def _emit_softmax(
     builder: Any, scores: Any, row: Any, keys: Any, scale: Any, last: Any, shown: Any, shown_row: Any
 ) -> None:
+    # Keys fit in 32 bits; sixteen of 64 would be two vectors.
     lasts = builder.add(everywhere(builder, builder.trunc(last, I32)), code.constant(I32, *range(LANES)))
     scales = everywhere(builder, scale)
 

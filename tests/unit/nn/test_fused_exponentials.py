@@ -1,5 +1,7 @@
 """The exponentials of logits in machine code, against the definition. They come with the extra `cpu`."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from plainformer.nn import foreign, fused_exponentials
+from plainformer.nn.exponential_code import POLYNOMIAL
 from plainformer.nn.fused_exponentials import Exponentials, exponentials_in_one_visit, exponentials_of
 from plainformer.objective import fused_cross_entropy
 
@@ -37,6 +40,23 @@ def test_it_is_the_definition(tokens: int, vocab: int) -> None:
     np.testing.assert_allclose(one.total, exact.sum(axis=1), rtol=1e-6)
     np.testing.assert_array_equal(one.peak, logits.max(axis=1))
     np.testing.assert_array_equal(one.wanted, logits[np.arange(tokens), targets])
+
+
+def test_the_polynomial_leaves_what_it_says() -> None:
+    """Of e^r, in float64."""
+    r = np.linspace(-math.log(2) / 2, math.log(2) / 2, 10_001)
+    powers = np.vander(r, len(POLYNOMIAL), increasing=True) @ np.asarray(POLYNOMIAL, np.float64)
+    assert np.abs(powers / np.exp(r) - 1).max() < 2.1e-8
+
+
+def test_small_exponentials_are_as_exact_as_large_ones() -> None:
+    """Down to the smallest normal number; what is less is nothing. Two roundings are 1.2e-7, and a third is near."""
+    below = np.linspace(-87.0, 0.0, 16 * 4000, dtype=np.float32).reshape(-1, 16)
+    below[:, 0] = 0.0
+    one = found(below, np.zeros(len(below), np.int32))
+    np.testing.assert_allclose(one.exponentials, np.exp(below.astype(np.float64)), rtol=2e-7, atol=0)
+    below[:, 1:] = np.nextafter(np.float32(-87.0), np.float32(-88.0))
+    assert not np.asarray(found(below, np.zeros(len(below), np.int32)).exponentials)[:, 1:].any()
 
 
 def test_what_is_impossible_is_nothing() -> None:
@@ -97,26 +117,30 @@ def test_the_same_numbers_come_out_however_threads_share_them() -> None:
         assert all(np.array_equal(*pair) for pair in zip(first, step(logits, targets), strict=True))
 
 
-def calls(vocab: int, dtype: jax.typing.DTypeLike = jnp.float32, rows: int | None = None, mesh: bool = False) -> int:
-    """Of machine code in the gradient of the loss of words that many, of a table with so many rows."""
-    weight = jnp.ones((8, rows or vocab), dtype)
+def calls(
+    vocab: int, dtype: jax.typing.DTypeLike = jnp.float32, rows: int | None = None, mesh: bool = False
+) -> tuple[int, int]:
+    """Of machine code in the gradient of the loss of words that many, of a table with so many rows: for exponentials,
+    and for the gradient of the table."""
+    weight = jnp.ones((32, rows or vocab), dtype)
     spread = NamedSharding(AbstractMesh((4,), ("data",), axis_types=(AxisType.Auto,)), PartitionSpec("data"))
-    hidden = jax.ShapeDtypeStruct((4, 8), dtype, sharding=spread) if mesh else jnp.ones((4, 8), dtype)
+    hidden = jax.ShapeDtypeStruct((4, 32), dtype, sharding=spread) if mesh else jnp.ones((4, 32), dtype)
 
     def loss(hidden: jax.Array) -> jax.Array:
         return fused_cross_entropy(hidden, weight, jnp.zeros(4, jnp.int32), jnp.ones(4, bool), vocab=vocab).loss
 
     assert "plainformer" not in str(jax.make_jaxpr(loss)(hidden)), "nobody asks for a gradient"
-    return str(jax.make_jaxpr(jax.grad(loss))(hidden)).count("target_name=plainformer_exponentials")
+    text = str(jax.make_jaxpr(jax.grad(loss))(hidden))
+    return text.count("target_name=plainformer_exponentials"), text.count("target_name=plainformer_linear_gradient")
 
 
 def test_what_it_does_not_suit_goes_by_the_definition(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert calls(48) == calls(48, rows=64) == calls(47, rows=64) == 1
-    assert calls(47) == 0, "rows that are not whole vectors"
-    assert calls(48, jnp.bfloat16) == 0, "hidden states that are not float32"
-    assert calls(48, mesh=True) == calls(47, rows=64, mesh=True) == 0, "XLA does not split a call over a mesh"
+    assert calls(48) == calls(48, rows=64) == calls(47, rows=64) == (1, 1)
+    assert calls(47) == (0, 1), "rows that are not whole vectors"
+    assert calls(48, jnp.bfloat16) == (0, 0), "hidden states that are not float32"
+    assert calls(48, mesh=True) == calls(47, rows=64, mesh=True) == (0, 0), "XLA does not split a call over a mesh"
     monkeypatch.setattr(foreign, "serve_layers", lambda: False)
-    assert calls(48) == 0
+    assert calls(48) == (0, 0)
 
 
 @pytest.mark.parametrize("vocab", [1, 37, 5000])
