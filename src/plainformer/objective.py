@@ -121,7 +121,7 @@ def _fused_forward(smoothing, vocab, passes_over, hidden, weight, bias, targets,
             p = jnp.exp(logits - (peak + jnp.log(total))[:, None])
             d_logits = jnp.where(real[:, None], p - words.wanted(target), 0.0).astype(h.dtype)
             d_h = d_logits @ words.table
-            d_table = d_table + multiply(d_logits.T, h)  # of 16 bits, or not on a processor
+            d_table = add_products(d_table, d_logits, h)
             d_bias = None if d_bias is None else d_bias + d_logits.astype(d_bias.dtype).sum(axis=0)
         return _add(sums, terms), jax.lax.dynamic_update_index_in_dim(d_hidden, d_h, index, 0), d_table, d_bias
 
