@@ -97,6 +97,18 @@ def test_a_translator_trains_on_packed_rows(cli, trained, tmp_path):
     assert [line for line in outcome.err.splitlines() if line.startswith("compiling ")] == ["compiling 1 of 1"]
 
 
+def test_what_a_training_makes_once_is_said_once(spawn, finished, trained, tmp_path, monkeypatch):
+    """In processes of their own, so that nothing is there yet. In 16 bits no machine code is used, nor made."""
+    monkeypatch.setenv("PLAINFORMER_CACHE", str(tmp_path / "cache"))
+    said = "making machine code for this processor, once, in the background"
+    for dtype, is_said in (("bfloat16", False), ("float32", True), ("float32", False)):
+        settings = ("train.steps=2", f"train.compute_dtype={dtype}")
+        options = [word for value in settings for word in ("--set", value)]
+        outcome = finished(spawn("train", trained.recipe, "--run", tmp_path / "run", "--overwrite", *options))
+        assert outcome.code == 0, outcome
+        assert (said in outcome.out.splitlines()) == is_said
+
+
 @pytest.mark.parametrize(
     ("settings", "warns"),
     [

@@ -10,6 +10,8 @@ from plainformer.cli.progress import show_progress
 from plainformer.errors import InputError
 from plainformer.toml import inline
 
+MAKING = "making machine code for this processor, once, in the background"
+
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
 
 
@@ -42,7 +44,10 @@ def train(
     folder = run or Path("runs") / loaded.name
 
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
+    from plainformer.nn import foreign_ahead
 
+    if loaded.train.compute_dtype == "float32" and foreign_ahead.make_ahead(foreign_ahead.TRAINING):
+        typer.echo(MAKING)
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     keep_freed_memory(one_heap=loaded.task in ("language-model", "masked-language-model"))
     keep_compiled_programs()

@@ -10,10 +10,12 @@ from plainformer.decode.translator import Translator
 from plainformer.decode.writer import Writer
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder, has_weights, load_folder, read_config
+from plainformer.machine import default_device
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
-from plainformer.nn.laid_out import Precision
+from plainformer.nn import foreign_ahead
+from plainformer.nn.laid_out import INT8, Precision
 
 PLACES = ("average", "best", "last")
 """The model folders of a run; the first that is there is used."""
@@ -49,6 +51,8 @@ def load(folder: str | Path, *, weights: str = "float32") -> Any:
     if weights not in get_args(Precision):
         raise InputError(f"there are no {weights} weights", fix=f"choose {', '.join(get_args(Precision))}")
     found = find_model(Path(folder))
+    if weights in INT8 and default_device().platform == "cpu":
+        foreign_ahead.make_ahead(foreign_ahead.DECODING)
     content = load_folder(found)
     try:
         user = USERS[type(content.model)].of(content)

@@ -5,10 +5,7 @@ splits them over devices.
 """
 
 import ctypes
-import hashlib
-import os
 import signal
-import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -16,13 +13,12 @@ from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import jax
 
-from plainformer.machine import cache_folder, default_device
-from plainformer.nn import foreign_trials
+from plainformer.machine import default_device
+from plainformer.nn import foreign_ahead, foreign_trials
 from plainformer.nn.foreign_trials import Trial
 
 # Functions, and the modules that they are in.
@@ -80,7 +76,7 @@ def _are_right(targets: Mapping[str, str], what_for: str, try_them: Callable[[],
     try:
         _register(targets)
         with jax.ensure_compile_time_eval():
-            wrong = [what for what, (numbers, right) in try_them().items() if not (abs(numbers - right) < 0.01).all()]
+            wrong = [what for what, (found, right) in try_them().items() if not (abs(found - right) < 0.01).all()]
             if not wrong:
                 return True
         reason = f"{wrong[0]} is wrong"
@@ -92,15 +88,13 @@ def _are_right(targets: Mapping[str, str], what_for: str, try_them: Callable[[],
 
 def _register(targets: Mapping[str, str]) -> None:
     """Tell XLA of some targets. What is compiled for it is kept for the next process."""
+    import_module("numba")  # which takes a while, too
+    foreign_ahead.wait_for(targets.values())
     with _interrupted_afterwards():
-        settings: Any = import_module("numba").config
-        given, settings.CACHE_DIR = settings.CACHE_DIR, str(_folder())
-        try:
-            for name, module in targets.items():
-                function: Any = getattr(import_module(f"plainformer.nn.{module}"), name)
-                jax.ffi.register_ffi_target(f"plainformer_{name}", _capsule(function.address), platform="cpu")
-        finally:
-            settings.CACHE_DIR = given
+        foreign_ahead.make(targets.values(), foreign_ahead.folder())
+        for name, module in targets.items():
+            function: Any = getattr(import_module(f"plainformer.nn.{module}"), name)
+            jax.ffi.register_ffi_target(f"plainformer_{name}", _capsule(function.address), platform="cpu")
 
 
 @contextmanager
@@ -117,18 +111,6 @@ def _interrupted_afterwards() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
     if asked:
         signal.raise_signal(signal.SIGINT)
-
-
-def _folder() -> Path:
-    """Where machine code of these sources is kept: any change of them is another folder, and code made anew."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    digest = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()[:16]
-    folder = cache_folder() / "machine_code" / digest
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return Path(tempfile.mkdtemp(prefix="plainformer-"))
-    return folder if os.access(folder, os.W_OK) else Path(tempfile.mkdtemp(prefix="plainformer-"))
 
 
 def _capsule(address: int) -> object:

@@ -100,5 +100,5 @@ def test_what_it_does_not_suit_goes_by_the_definition(monkeypatch: pytest.Monkey
 def test_it_is_tried_before_it_is_trusted() -> None:
     with jax.ensure_compile_time_eval():
         tried = foreign_trials.layers()
-    for name in ("GELU", "its slope"):
+    for name in ("GELU", "slope of GELU"):
         np.testing.assert_allclose(*tried[name], rtol=0, atol=1e-6)

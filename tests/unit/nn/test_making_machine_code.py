@@ -4,12 +4,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from plainformer.nn import foreign
+from plainformer.nn import foreign, foreign_ahead
 
 
 @pytest.fixture(autouse=True)
@@ -18,7 +19,7 @@ def _served() -> None:
 
 
 def test_nothing_is_changed_for_others_who_use_numba() -> None:
-    assert str(foreign._folder()) != import_module("numba").config.CACHE_DIR
+    assert str(foreign_ahead.folder()) != import_module("numba").config.CACHE_DIR
 
 
 def test_code_of_an_earlier_process_serves_the_next(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_where_it_does_not_work_products_of_xla_serve(monkeypatch: pytest.Monkey
 
 
 def test_ctrl_c_while_code_is_compiled_is_kept_for_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, done = foreign.import_module, []
+    real, done = foreign_ahead.import_module, []
 
     def interrupted(module: str) -> object:
         signal.raise_signal(signal.SIGINT)
@@ -116,7 +117,7 @@ def test_ctrl_c_while_code_is_compiled_is_kept_for_afterwards(monkeypatch: pytes
         return real(module)
 
     foreign._decode.cache_clear()
-    monkeypatch.setattr(foreign, "import_module", interrupted)
+    monkeypatch.setattr(foreign_ahead, "import_module", interrupted)
     with pytest.raises(KeyboardInterrupt):
         foreign.are_available()
     monkeypatch.undo()
@@ -127,3 +128,60 @@ def test_ctrl_c_while_code_is_compiled_is_kept_for_afterwards(monkeypatch: pytes
 def test_without_the_extra_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(foreign, "find_spec", lambda name: None)
     assert not foreign.are_available()
+
+
+def run(program: str, cache: Path) -> str:
+    """What a process of its own prints, that keeps its code there."""
+    environment = os.environ | {"PLAINFORMER_CACHE": str(cache)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+def test_code_made_ahead_is_found_where_it_is_used(tmp_path: Path) -> None:
+    """By two processes, for training; nothing is left for this one to make, nor for the next to begin with."""
+    program = (
+        "from plainformer.nn import foreign, foreign_ahead\n"
+        "print(foreign_ahead.make_ahead(foreign_ahead.TRAINING), len(foreign_ahead._making))\n"
+        "print(foreign_ahead.make_ahead(foreign_ahead.TRAINING), len(foreign_ahead._making))\n"
+        "modules = {*foreign.ATTENTION.values(), *foreign.LAYERS.values()}\n"
+        "foreign_ahead.wait_for(modules)\n"
+        "kept = sorted(foreign_ahead.folder().rglob('*'))\n"
+        "assert {f'{module}.made' for module in modules} == {path.name for path in kept if path.suffix == '.made'}\n"
+        "assert foreign.serve_attention() and foreign.serve_layers()\n"
+        "assert kept == sorted(foreign_ahead.folder().rglob('*'))"
+    )
+    assert run(program, tmp_path).split() == ["True", "2", "False", "2"]
+    assert run(program, tmp_path).split() == ["False", "0", "False", "0"]
+
+
+def test_the_shares_are_all_that_is_called() -> None:
+    for shares, called in (
+        (foreign_ahead.TRAINING, {**foreign.ATTENTION, **foreign.LAYERS}),
+        (foreign_ahead.DECODING, foreign.DECODING),
+    ):
+        assert sorted(module for share in shares for module in share) == sorted(set(called.values()))
+
+
+def test_what_cannot_be_made_ahead_is_made_where_it_is_used(tmp_path: Path) -> None:
+    """The process that should have ends at once; nothing is said of it."""
+    program = (
+        "import sys; from plainformer.nn import foreign, foreign_ahead\n"
+        "real, sys.executable = sys.executable, '/bin/false'\n"
+        "assert foreign_ahead.make_ahead(foreign_ahead.DECODING)\n"
+        "print(foreign.are_available(), foreign_ahead._making)"
+    )
+    assert run(program, tmp_path) == "True []\n"
+
+
+def test_code_is_made_to_its_end_where_the_process_that_asked_ends_early(tmp_path: Path) -> None:
+    run("from plainformer.nn import foreign_ahead; foreign_ahead.make_ahead(foreign_ahead.TRAINING[1:])", tmp_path)
+    ended = time.monotonic() + 120
+    while len(list(tmp_path.rglob("*.made"))) < len(foreign_ahead.TRAINING[1]):
+        assert time.monotonic() < ended
+        time.sleep(0.05)
+
+
+def test_without_the_extra_nothing_is_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(foreign_ahead, "find_spec", lambda name: None)
+    assert not foreign_ahead.make_ahead(foreign_ahead.TRAINING)
+    assert not foreign_ahead._making
