@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from importlib.metadata import version
@@ -38,8 +39,9 @@ def make_ahead(shares: Iterable[Sequence[str]]) -> bool:
     for share in shares:
         being_made = {module for modules, _ in _making for module in modules}
         if missing := [one for one in share if one not in being_made and not _mark(folder(), one).exists()]:
-            _making.append((frozenset(missing), _begin(missing)))
-            begun = True
+            with suppress(OSError):  # where no more processes may begin
+                _making.append((frozenset(missing), _begin(missing)))
+                begun = True
     return begun
 
 
@@ -48,7 +50,8 @@ def wait_for(modules: Iterable[str]) -> None:
     wanted = frozenset(modules)
     for one in [one for one in _making if one[0] & wanted]:
         one[1].wait()
-        _making.remove(one)
+        with suppress(ValueError):  # where another thread has waited, too
+            _making.remove(one)
 
 
 def make(modules: Iterable[str], folder: Path) -> None:
@@ -61,7 +64,8 @@ def make(modules: Iterable[str], folder: Path) -> None:
     try:
         for module in modules:
             import_module(f"plainformer.nn.{module}")
-            _mark(folder, module).touch()
+            with suppress(OSError):  # of a folder that is gone by now, or full: the code serves all the same
+                _mark(folder, module).touch()
     finally:
         settings.CACHE_DIR = given
 

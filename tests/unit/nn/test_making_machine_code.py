@@ -162,15 +162,18 @@ def test_the_shares_are_all_that_is_called() -> None:
         assert sorted(module for share in shares for module in share) == sorted(set(called.values()))
 
 
-def test_what_cannot_be_made_ahead_is_made_where_it_is_used(tmp_path: Path) -> None:
-    """The process that should have ends at once; nothing is said of it."""
+@pytest.mark.parametrize(("python", "begun"), [("/bin/false", True), ("/no/such/python", False)])
+def test_what_cannot_be_made_ahead_is_made_where_it_is_used(python: str, begun: bool, tmp_path: Path) -> None:
+    """The process that should have ends at once, or does not begin; nothing is said of it, and all is as ever, where
+    the folder is taken away meanwhile, too."""
     program = (
-        "import sys; from plainformer.nn import foreign, foreign_ahead\n"
-        "real, sys.executable = sys.executable, '/bin/false'\n"
-        "assert foreign_ahead.make_ahead(foreign_ahead.DECODING)\n"
-        "print(foreign.are_available(), foreign_ahead._making)"
+        "import shutil, sys; from plainformer.nn import foreign, foreign_ahead\n"
+        f"sys.executable = {python!r}\n"
+        "print(foreign_ahead.make_ahead(foreign_ahead.TRAINING))\n"
+        "shutil.rmtree(foreign_ahead.folder())\n"
+        "print(foreign.serve_layers(), foreign.serve_attention(), foreign_ahead._making)"
     )
-    assert run(program, tmp_path) == "True []\n"
+    assert run(program, tmp_path) == f"{begun}\nTrue True []\n"
 
 
 def test_code_is_made_to_its_end_where_the_process_that_asked_ends_early(tmp_path: Path) -> None:
