@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from plainformer.cli.progress import show_progress
-from plainformer.cli.train import MAKING
+from plainformer.cli.train import make_machine_code
 
 
 def demo(
@@ -15,11 +15,9 @@ def demo(
     """Train English to Hindi in a few minutes, and translate sentences it has never seen."""
     from plainformer.cli.recipes import find_recipe
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
-    from plainformer.nn import foreign_ahead
     from plainformer.recipe import load_recipe
 
-    if foreign_ahead.make_ahead(foreign_ahead.TRAINING):
-        typer.echo(MAKING)
+    make_machine_code()
     keep_freed_memory(one_heap=False)
     keep_compiled_programs()
     from plainformer.data.phrasebook import examples

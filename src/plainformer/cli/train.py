@@ -10,8 +10,6 @@ from plainformer.cli.progress import show_progress
 from plainformer.errors import InputError
 from plainformer.toml import inline
 
-MAKING = "making machine code for this processor, once, in the background"
-
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
 
 
@@ -44,10 +42,9 @@ def train(
     folder = run or Path("runs") / loaded.name
 
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
-    from plainformer.nn import foreign_ahead
 
-    if loaded.train.compute_dtype == "float32" and foreign_ahead.make_ahead(foreign_ahead.TRAINING):
-        typer.echo(MAKING)
+    if loaded.train.compute_dtype == "float32":
+        make_machine_code()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     keep_freed_memory(one_heap=loaded.task in ("language-model", "masked-language-model"))
     keep_compiled_programs()
@@ -72,6 +69,14 @@ _TRY = {
     "masked-language-model": 'plainformer fill {run} "… <mask> …"',
     "classification": "echo … | plainformer classify {run}",
 }
+
+
+def make_machine_code() -> None:
+    """Begin with what training will call, before all else that takes long."""
+    from plainformer.nn import foreign_code
+
+    if foreign_code.trains_here() and foreign_code.make_ahead(foreign_code.TRAINING):
+        typer.echo("making machine code for this processor, in the background; it is kept")
 
 
 def moved_to(folder: str | None) -> list[str]:

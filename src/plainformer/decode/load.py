@@ -14,7 +14,7 @@ from plainformer.machine import default_device
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
-from plainformer.nn import foreign_ahead
+from plainformer.nn import foreign_code
 from plainformer.nn.laid_out import INT8, Precision
 
 PLACES = ("average", "best", "last")
@@ -43,7 +43,7 @@ def load(folder: str | Path, *, weights: str = "float32") -> Any:
     Args:
         weights: float32, bfloat16, int8 or w8a8: what the weights of a translator or writer are rounded to for
             decoding, for w8a8 the inputs of their products as well (`nn.laid_out`). Scores of given texts are computed
-            in float32 all the same.
+            in float32 all the same. For int8 and w8a8 other processes make machine code, the first time.
 
     Raises:
         InputError: there is none, or it is damaged; no such weights, or a model that does not decode.
@@ -52,7 +52,7 @@ def load(folder: str | Path, *, weights: str = "float32") -> Any:
         raise InputError(f"there are no {weights} weights", fix=f"choose {', '.join(get_args(Precision))}")
     found = find_model(Path(folder))
     if weights in INT8 and default_device().platform == "cpu":
-        foreign_ahead.make_ahead(foreign_ahead.DECODING)
+        foreign_code.make_ahead(foreign_code.DECODING)
     content = load_folder(found)
     try:
         user = USERS[type(content.model)].of(content)

@@ -8,7 +8,7 @@ import ctypes
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -18,7 +18,8 @@ from typing import Any
 import jax
 
 from plainformer.machine import default_device
-from plainformer.nn import foreign_ahead, foreign_trials
+from plainformer.nn import foreign_code, foreign_trials
+from plainformer.nn.foreign_code import Share
 from plainformer.nn.foreign_trials import Trial
 
 # Functions, and the modules that they are in.
@@ -59,22 +60,27 @@ def _can_be_called() -> bool:
 
 @cache
 def _decode() -> bool:
-    return _are_right(DECODING, "decoding", foreign_trials.decoding)
+    return _are_right(DECODING, foreign_code.DECODING, "decoding", foreign_trials.decoding)
 
 
 @cache
 def _attend() -> bool:
-    return _are_right(ATTENTION, "training", foreign_trials.attention)
+    return _are_right(ATTENTION, foreign_code.TRAINING[:1], "training", foreign_trials.attention)
 
 
 @cache
 def _compute_layers() -> bool:
-    return _are_right(LAYERS, "training", foreign_trials.layers)
+    return _are_right(LAYERS, foreign_code.TRAINING[1:], "training", foreign_trials.layers)
 
 
-def _are_right(targets: Mapping[str, str], what_for: str, try_them: Callable[[], Mapping[str, Trial]]) -> bool:
+def _are_right(
+    targets: Mapping[str, str],
+    shares: Sequence[Share],
+    what_for: str,
+    try_them: Callable[[], Mapping[str, Trial]],
+) -> bool:
     try:
-        _register(targets)
+        _register(targets, shares)
         with jax.ensure_compile_time_eval():
             wrong = [what for what, (found, right) in try_them().items() if not (abs(found - right) < 0.01).all()]
             if not wrong:
@@ -86,12 +92,13 @@ def _are_right(targets: Mapping[str, str], what_for: str, try_them: Callable[[],
     return False
 
 
-def _register(targets: Mapping[str, str]) -> None:
-    """Tell XLA of some targets. What is compiled for it is kept for the next process."""
-    import_module("numba")  # which takes a while, too
-    foreign_ahead.wait_for(targets.values())
+def _register(targets: Mapping[str, str], shares: Sequence[Share]) -> None:
+    """Tell XLA of some targets, which are in these shares of machine code."""
     with _interrupted_afterwards():
-        foreign_ahead.make(targets.values(), foreign_ahead.folder())
+        import_module("numba")  # while others still make what it is to read
+    foreign_code.wait_for(shares)
+    with _interrupted_afterwards():
+        foreign_code.load(shares)
         for name, module in targets.items():
             function: Any = getattr(import_module(f"plainformer.nn.{module}"), name)
             jax.ffi.register_ffi_target(f"plainformer_{name}", _capsule(function.address), platform="cpu")

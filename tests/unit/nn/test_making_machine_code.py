@@ -1,6 +1,7 @@
 """How machine code is made, kept for other processes, and done without. It comes with the extra `cpu`."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from plainformer.nn import foreign, foreign_ahead
+from plainformer.nn import foreign, foreign_code
 
 
 @pytest.fixture(autouse=True)
@@ -19,7 +20,7 @@ def _served() -> None:
 
 
 def test_nothing_is_changed_for_others_who_use_numba() -> None:
-    assert str(foreign_ahead.folder()) != import_module("numba").config.CACHE_DIR
+    assert str(foreign_code.kept_in()) != import_module("numba").config.CACHE_DIR
 
 
 def test_code_of_an_earlier_process_serves_the_next(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_where_it_does_not_work_products_of_xla_serve(monkeypatch: pytest.Monkey
 
 
 def test_ctrl_c_while_code_is_compiled_is_kept_for_afterwards(monkeypatch: pytest.MonkeyPatch) -> None:
-    real, done = foreign_ahead.import_module, []
+    real, done = foreign_code.import_module, []
 
     def interrupted(module: str) -> object:
         signal.raise_signal(signal.SIGINT)
@@ -117,7 +118,7 @@ def test_ctrl_c_while_code_is_compiled_is_kept_for_afterwards(monkeypatch: pytes
         return real(module)
 
     foreign._decode.cache_clear()
-    monkeypatch.setattr(foreign_ahead, "import_module", interrupted)
+    monkeypatch.setattr(foreign_code, "import_module", interrupted)
     with pytest.raises(KeyboardInterrupt):
         foreign.are_available()
     monkeypatch.undo()
@@ -140,51 +141,115 @@ def run(program: str, cache: Path) -> str:
 def test_code_made_ahead_is_found_where_it_is_used(tmp_path: Path) -> None:
     """By two processes, for training; nothing is left for this one to make, nor for the next to begin with."""
     program = (
-        "from plainformer.nn import foreign, foreign_ahead\n"
-        "print(foreign_ahead.make_ahead(foreign_ahead.TRAINING), len(foreign_ahead._making))\n"
-        "print(foreign_ahead.make_ahead(foreign_ahead.TRAINING), len(foreign_ahead._making))\n"
-        "modules = {*foreign.ATTENTION.values(), *foreign.LAYERS.values()}\n"
-        "foreign_ahead.wait_for(modules)\n"
-        "kept = sorted(foreign_ahead.folder().rglob('*'))\n"
-        "assert {f'{module}.made' for module in modules} == {path.name for path in kept if path.suffix == '.made'}\n"
+        "from plainformer.nn import foreign, foreign_code\n"
+        "for _ in range(2):\n"
+        "    print(foreign_code.make_ahead(foreign_code.TRAINING), len(foreign_code._making))\n"
+        "foreign_code.wait_for(foreign_code.TRAINING)\n"
+        "def kept():\n"
+        "    return sorted((path, path.stat().st_mtime_ns) for path in foreign_code.kept_in().rglob('*'))\n"
+        "before = kept()\n"
         "assert foreign.serve_attention() and foreign.serve_layers()\n"
-        "assert kept == sorted(foreign_ahead.folder().rglob('*'))"
+        "assert kept() == before"
     )
-    assert run(program, tmp_path).split() == ["True", "2", "False", "2"]
-    assert run(program, tmp_path).split() == ["False", "0", "False", "0"]
+    assert printed_by(program, tmp_path).split() == ["True", "2", "False", "2"]
+    assert printed_by(program, tmp_path).split() == ["False", "0", "False", "0"]
+    assert len(list(tmp_path.glob("machine_code/*/*"))) == 2, "what was half made is gone"
 
 
 def test_the_shares_are_all_that_is_called() -> None:
     for shares, called in (
-        (foreign_ahead.TRAINING, {**foreign.ATTENTION, **foreign.LAYERS}),
-        (foreign_ahead.DECODING, foreign.DECODING),
+        (foreign_code.TRAINING, {**foreign.ATTENTION, **foreign.LAYERS}),
+        (foreign_code.DECODING, foreign.DECODING),
     ):
         assert sorted(module for share in shares for module in share) == sorted(set(called.values()))
 
 
-@pytest.mark.parametrize(("python", "begun"), [("/bin/false", True), ("/no/such/python", False)])
-def test_what_cannot_be_made_ahead_is_made_where_it_is_used(python: str, begun: bool, tmp_path: Path) -> None:
-    """The process that should have ends at once, or does not begin; nothing is said of it, and all is as ever, where
-    the folder is taken away meanwhile, too."""
+@pytest.mark.parametrize(("python", "begun"), [(shutil.which("false"), True), ("/no/such/python", False)])
+def test_what_no_other_process_makes_is_made_where_it_is_used(python: str, begun: bool, tmp_path: Path) -> None:
+    """The other ends at once, or does not begin; nothing is said of it. What is made here is not kept."""
     program = (
-        "import shutil, sys; from plainformer.nn import foreign, foreign_ahead\n"
+        "import sys; from plainformer.nn import foreign, foreign_code\n"
         f"sys.executable = {python!r}\n"
-        "print(foreign_ahead.make_ahead(foreign_ahead.TRAINING))\n"
-        "shutil.rmtree(foreign_ahead.folder())\n"
-        "print(foreign.serve_layers(), foreign.serve_attention(), foreign_ahead._making)"
+        "print(foreign_code.make_ahead(foreign_code.TRAINING))\n"
+        "print(foreign.serve_layers(), foreign_code._making)"
     )
-    assert run(program, tmp_path) == f"{begun}\nTrue True []\n"
+    assert printed_by(program, tmp_path).splitlines()[0] == str(begun)
+    assert not list(tmp_path.rglob("*.nb*"))
 
 
-def test_code_is_made_to_its_end_where_the_process_that_asked_ends_early(tmp_path: Path) -> None:
-    run("from plainformer.nn import foreign_ahead; foreign_ahead.make_ahead(foreign_ahead.TRAINING[1:])", tmp_path)
+def test_two_starts_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Both make all, and what one of them leaves serves."""
+    program = "from plainformer.nn import foreign; assert foreign.serve_layers()"
+    environment = os.environ | {"PLAINFORMER_CACHE": str(tmp_path)}
+    both = [subprocess.Popen([sys.executable, "-c", program], env=environment) for _ in range(2)]
+    assert [process.wait(300) for process in both] == [0, 0]
+    assert [path.name for path in tmp_path.glob("machine_code/*/*")] == ["-".join(foreign_code.TRAINING[1])]
+
+
+def test_code_of_sources_that_change_while_it_is_made_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(foreign_code, "_import", lambda share, folder: (folder / "made").touch())
+    for folder, is_kept in ((tmp_path / foreign_code._digest(), True), (tmp_path / "of before", False)):
+        (folder / "making-left").mkdir(parents=True)  # by one that was killed, long ago
+        os.utime(folder / "making-left", (1, 1))
+        foreign_code.make(("one", "two"), folder)
+        assert [str(path.relative_to(folder)) for path in sorted(folder.rglob("*"))] == [
+            "one-two",
+            "one-two/made",
+        ] * is_kept
+
+
+def test_code_is_made_to_its_end_where_the_process_that_asked_is_interrupted(tmp_path: Path) -> None:
+    """By Ctrl-C, which a terminal sends to all that was begun in it. Of one that is killed nothing is found."""
+    program = (
+        "from plainformer.nn import foreign_code\n"
+        "foreign_code.make_ahead(foreign_code.TRAINING)\n"
+        "print(*[process.pid for process in foreign_code._making.values()], flush=True)\n"
+        "foreign_code.wait_for(foreign_code.TRAINING)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        env=os.environ | {"PLAINFORMER_CACHE": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        process_group=0,
+    ) as asking:
+        assert asking.stdout is not None
+        first, _ = map(int, asking.stdout.readline().split())
+        os.kill(first, signal.SIGKILL)
+        os.killpg(asking.pid, signal.SIGINT)
+        assert asking.wait(60) != 0
     ended = time.monotonic() + 120
-    while len(list(tmp_path.rglob("*.made"))) < len(foreign_ahead.TRAINING[1]):
+    while not (found := list(tmp_path.glob("machine_code/*/*_code*"))):
         assert time.monotonic() < ended
         time.sleep(0.05)
+    assert [path.name for path in found] == ["-".join(foreign_code.TRAINING[1])]
 
 
 def test_without_the_extra_nothing_is_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreign_ahead, "find_spec", lambda name: None)
-    assert not foreign_ahead.make_ahead(foreign_ahead.TRAINING)
-    assert not foreign_ahead._making
+    monkeypatch.setattr(foreign_code, "_making", {})
+    monkeypatch.setattr(foreign_code, "find_spec", lambda name: None)
+    assert not foreign_code.make_ahead([("code_of_nothing",)])
+    assert not foreign_code._making
+
+
+@pytest.mark.parametrize(
+    ("installed", "platforms", "is_said"),
+    [((), None, True), ((), "cpu", True), ((), "cuda,cpu", True), ((), "cuda", False), (("jax_plugins",), None, False)],
+)
+def test_whether_a_processor_trains_is_known_before_jax_is_imported(
+    installed: tuple[str, ...], platforms: str | None, is_said: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign_code, "find_spec", lambda name: object() if name in installed else None)
+    monkeypatch.delenv("JAX_PLATFORMS", raising=False)
+    if platforms is not None:
+        monkeypatch.setenv("JAX_PLATFORMS", platforms)
+    assert foreign_code.trains_here() == is_said
+
+
+def printed_by(program: str, cache: Path) -> str:
+    """What a process of its own prints, whose code is kept there."""
+    environment = os.environ | {"PLAINFORMER_CACHE": str(cache)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True)
+    return done.stdout

@@ -1,0 +1,176 @@
+"""Machine code, made by processes of its own and kept for all later ones; `foreign` says what there is, and calls it.
+
+Numba makes it in Python, on one core, for some seconds, while this process reads text and draws weights. Each process
+that makes some does so in a folder of its own, which gets its name when all is there: nobody reads what is half made,
+and no two write to the same index, which Numba would not bear.
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from plainformer.machine import cache_folder
+
+Share = Sequence[str]
+"""Modules of `nn` whose code one process makes."""
+
+# What decodes, and what trains: the shares of each take about as long.
+DECODING: tuple[Share, ...] = ("int8_code",), ("attention_code", "best_words_code", "norm_code")
+TRAINING: tuple[Share, ...] = ("text_code", "packed_code"), ("norm_code", "linear_code", "logits_code", "gelu_code")
+
+PATIENCE = 600.0  # seconds until a process that makes code is thought to hang
+
+_making: dict[Path, "subprocess.Popen[bytes]"] = {}
+_lock = threading.RLock()
+
+
+def trains_here() -> bool:
+    """Whether JAX will compute on a processor, as far as can be said before it is imported."""
+    has_accelerator = any(find_spec(name) for name in ("jax_plugins", "libtpu"))
+    return not has_accelerator and "cpu" in os.environ.get("JAX_PLATFORMS", "cpu")
+
+
+def make_ahead(shares: Iterable[Share]) -> bool:
+    """Begin with what is not there yet, in the background; whether there was any. Without Numba there never is.
+
+    If this process ends first, as for input that will not do, the others go on, and a later start finds their code.
+    """
+    begun = False
+    if find_spec("numba") is None or not sys.executable or getattr(sys, "frozen", False):
+        return begun
+    with _lock, suppress(OSError):  # without a folder, or another process, it is made where it is used
+        for share in shares:
+            place = _place(share)
+            if place not in _making and not place.exists():
+                _making[place] = _begin(share)
+                begun = True
+    return begun
+
+
+def wait_for(shares: Sequence[Share]) -> None:
+    """Make what is not there yet, and return when it is, or cannot be made by another process."""
+    make_ahead(shares)
+    for share in shares:
+        process = _making.get(_place(share))
+        if process is not None:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE)
+            with _lock:
+                _making.pop(_place(share), None)
+
+
+def load(shares: Iterable[Share]) -> None:
+    """Import all modules, with code that is there; what is not is made here and now, and not kept."""
+    with _lock:
+        for share in shares:
+            place = _place(share)
+            _import(share, place if place.exists() else Path(_scratch().name))
+
+
+def make(share: Share, folder: Path) -> None:
+    """What a process of its own does: make code, and let it be found in this folder, unless sources have changed."""
+    for left in folder.glob("making-*"):  # by a process that was killed
+        with suppress(OSError):
+            if time.time() - left.stat().st_mtime > 2 * PATIENCE:
+                shutil.rmtree(left)
+    making = Path(tempfile.mkdtemp(prefix="making-", dir=folder))
+    try:
+        _import(share, making)
+        if _digest() == folder.name:
+            with suppress(OSError):  # where another process was first
+                making.rename(folder / _name(share))
+    finally:
+        shutil.rmtree(making, ignore_errors=True)
+
+
+def kept_in() -> Path:
+    """Where code of these sources, for this processor, is kept; where nothing can be, a folder of this process."""
+    return _kept_in(cache_folder())
+
+
+@cache
+def _kept_in(folder: Path) -> Path:
+    found = folder / "machine_code" / _digest()
+    with suppress(OSError):
+        found.mkdir(parents=True, exist_ok=True)
+    return found if os.access(found, os.W_OK) else Path(_scratch().name)
+
+
+@cache
+def _scratch() -> "tempfile.TemporaryDirectory[str]":
+    return tempfile.TemporaryDirectory(prefix="plainformer-", ignore_cleanup_errors=True)
+
+
+def _place(share: Share) -> Path:
+    return kept_in() / _name(share)
+
+
+def _name(share: Share) -> str:
+    return "-".join(share)
+
+
+def _digest() -> str:
+    """Of all that machine code depends on: sources and where they are, versions, the processor."""
+    sources = Path(__file__).parent
+    given = [str(sources), sys.version, _version("numba"), _version("llvmlite"), *_processor()]
+    given += [os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    digest = hashlib.sha256("\n".join(given).encode())
+    for path in sorted(sources.glob("*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
+
+
+def _processor() -> list[str]:
+    """Which it is, and what it can do, as Linux says of the first; elsewhere, as Python does."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
+            first = lines.read(1 << 14).partition("\n\n")[0]
+    except OSError:
+        return [platform.machine(), platform.processor()]
+    names = "vendor_id", "cpu family", "model", "flags", "Features", "CPU implementer", "CPU part"
+    return [line for line in first.splitlines() if line.startswith(names)]
+
+
+def _import(share: Share, folder: Path) -> None:
+    """Import modules while Numba keeps what it makes in this folder; others who use it have a folder of their own."""
+    settings: Any = import_module("numba").config
+    given, settings.CACHE_DIR = settings.CACHE_DIR, str(folder)
+    try:
+        for module in share:
+            import_module(f"plainformer.nn.{module}")
+    finally:
+        settings.CACHE_DIR = given
+
+
+def _begin(share: Share) -> "subprocess.Popen[bytes]":
+    """In a process group of its own, so that Ctrl-C does not end it."""
+    program = (
+        f"import sys; sys.path[:] = {sys.path!r}\n"
+        "from pathlib import Path; from plainformer.nn import foreign_code\n"
+        f"foreign_code.make({tuple(share)!r}, Path({str(kept_in())!r}))"
+    )
+    nothing = subprocess.DEVNULL
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", program], stdin=nothing, stdout=nothing, stderr=nothing, process_group=0
+    )
