@@ -65,22 +65,22 @@ def _decode() -> bool:
 
 @cache
 def _attend() -> bool:
-    return _are_right(ATTENTION, foreign_code.TRAINING[:1], "training", foreign_trials.attention)
+    return _are_right(ATTENTION, foreign_code.TRAINING, "training", foreign_trials.attention)
 
 
 @cache
 def _compute_layers() -> bool:
-    return _are_right(LAYERS, foreign_code.TRAINING[1:], "training", foreign_trials.layers)
+    return _are_right(LAYERS, foreign_code.TRAINING, "training", foreign_trials.layers)
 
 
 def _are_right(
     targets: Mapping[str, str],
-    shares: Sequence[Share],
+    use: Sequence[Share],
     what_for: str,
     try_them: Callable[[], Mapping[str, Trial]],
 ) -> bool:
     try:
-        _register(targets, shares)
+        _register(targets, use)
         with jax.ensure_compile_time_eval():
             wrong = [what for what, (found, right) in try_them().items() if not (abs(found - right) < 0.01).all()]
             if not wrong:
@@ -92,8 +92,10 @@ def _are_right(
     return False
 
 
-def _register(targets: Mapping[str, str], shares: Sequence[Share]) -> None:
-    """Tell XLA of some targets, which are in these shares of machine code."""
+def _register(targets: Mapping[str, str], use: Sequence[Share]) -> None:
+    """Tell XLA of some targets, and have the rest of what their use asks for made meanwhile."""
+    foreign_code.make_ahead(use)
+    shares = [share for share in use if not set(share).isdisjoint(targets.values())]
     with _interrupted_afterwards():
         import_module("numba")  # while others still make what it is to read
     foreign_code.wait_for(shares)
