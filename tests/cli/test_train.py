@@ -100,7 +100,7 @@ def test_a_translator_trains_on_packed_rows(cli, trained, tmp_path):
 def test_what_a_training_makes_once_is_said_once(spawn, finished, trained, tmp_path, monkeypatch):
     """In processes of their own, so that nothing is there yet. In 16 bits no machine code is used, nor made."""
     monkeypatch.setenv("PLAINFORMER_CACHE", str(tmp_path / "cache"))
-    said = "making machine code for this processor, in the background; it is kept"
+    said = "machine code for this processor is being made, the first time"
     for dtype, is_said in (("bfloat16", False), ("float32", True), ("float32", False)):
         settings = ("train.steps=2", "model.heads=1", f"train.compute_dtype={dtype}")
         options = [word for value in settings for word in ("--set", value)]

@@ -72,11 +72,11 @@ _TRY = {
 
 
 def make_machine_code() -> None:
-    """Begin with what training will call, before all else that takes long."""
+    """Begin with what training will call, before all else that takes long; `run_recipe` says so."""
     from plainformer.nn import foreign_code
 
-    if foreign_code.trains_here() and foreign_code.make_ahead(foreign_code.TRAINING):
-        typer.echo("making machine code for this processor, in the background; it is kept")
+    if foreign_code.trains_here():
+        foreign_code.make_ahead(foreign_code.TRAINING)
 
 
 def moved_to(folder: str | None) -> list[str]:

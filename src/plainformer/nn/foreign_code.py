@@ -32,65 +32,87 @@ Share = Sequence[str]
 DECODING: tuple[Share, ...] = ("int8_code",), ("attention_code", "best_words_code", "norm_code")
 TRAINING: tuple[Share, ...] = ("text_code", "packed_code"), ("norm_code", "linear_code", "logits_code", "gelu_code")
 
-PATIENCE = 600.0  # seconds until a process that makes code is thought to hang
+PATIENCE = 600.0  # seconds after which a process that makes code is thought to hang
 
-_making: dict[Path, "subprocess.Popen[bytes]"] = {}
+_making: dict[Path, tuple["subprocess.Popen[bytes]", float]] = {}  # and when each began
+_failed: set[Path] = set()
 _lock = threading.RLock()
 
 
 def trains_here() -> bool:
     """Whether JAX will compute on a processor, as far as can be said before it is imported."""
     has_accelerator = any(find_spec(name) for name in ("jax_plugins", "libtpu"))
-    return not has_accelerator and "cpu" in os.environ.get("JAX_PLATFORMS", "cpu")
+    return not has_accelerator and "cpu" in (os.environ.get("JAX_PLATFORMS") or "cpu")
 
 
-def make_ahead(shares: Iterable[Share]) -> bool:
-    """Begin with what is not there yet, in the background; whether there was any. Without Numba there never is.
+def make_ahead(shares: Iterable[Share]) -> None:
+    """Begin with what is not there yet, in the background. Without Numba there is nothing to begin with.
 
     If this process ends first, as for input that will not do, the others go on, and a later start finds their code.
     """
-    begun = False
     if find_spec("numba") is None or not sys.executable or getattr(sys, "frozen", False):
-        return begun
-    with _lock, suppress(OSError):  # without a folder, or another process, it is made where it is used
+        return
+    with _lock, suppress(OSError, RuntimeError):  # without a folder, or a process: it is made where it is used
         for share in shares:
             place = _place(share)
-            if place not in _making and not place.exists():
-                _making[place] = _begin(share)
-                begun = True
-    return begun
+            if place not in _making and place not in _failed and not place.exists():
+                _making[place] = _begin(share), time.monotonic()
+
+
+def is_making() -> bool:
+    """Whether any process that was begun here is still at it."""
+    return any(process.poll() is None for process, _ in _making.values())
 
 
 def wait_for(shares: Sequence[Share]) -> None:
-    """Make what is not there yet, and return when it is, or cannot be made by another process."""
+    """Have made what is not there yet, and return when it is, or when the process that should make it has failed, which
+    it has after `PATIENCE`, too."""
     make_ahead(shares)
     for share in shares:
-        process = _making.get(_place(share))
-        if process is not None:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(PATIENCE)
-            with _lock:
-                _making.pop(_place(share), None)
+        process, began = _making.get(_place(share), (None, 0.0))
+        if process is None:
+            continue
+        try:
+            process.wait(max(began + PATIENCE - time.monotonic(), 0.0))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        with _lock:
+            _making.pop(_place(share), None)
+            if not _place(share).exists():
+                _failed.add(_place(share))
 
 
 def load(shares: Iterable[Share]) -> None:
-    """Import all modules, with code that is there; what is not is made here and now, and not kept."""
+    """Import all modules, with code that is there; what is not, or cannot be read, is made here, and not kept."""
     with _lock:
+        are_same = _digest() == kept_in().name  # sources, as when code was asked for
         for share in shares:
-            place = _place(share)
-            _import(share, place if place.exists() else Path(_scratch().name))
+            place, here = _place(share), Path(_scratch().name)
+            if not are_same or not os.access(place, os.R_OK | os.W_OK | os.X_OK):
+                _import(share, here)
+                continue
+            try:
+                _import(share, place)
+            except Exception:  # whatever Numba raises for files that are damaged
+                shutil.rmtree(place, ignore_errors=True)
+                _import(share, here)
+            _keep_no_more()
 
 
 def make(share: Share, folder: Path) -> None:
-    """What a process of its own does: make code, and let it be found in this folder, unless sources have changed."""
+    """What a process of its own does: make code, and let it be found in this folder, unless sources have changed, or
+    the folder was taken away meanwhile."""
     for left in folder.glob("making-*"):  # by a process that was killed
         with suppress(OSError):
             if time.time() - left.stat().st_mtime > 2 * PATIENCE:
                 shutil.rmtree(left)
-    making = Path(tempfile.mkdtemp(prefix="making-", dir=folder))
+    making = folder / f"making-{os.getpid()}-{time.time_ns()}"
+    making.mkdir(parents=True)
+    (making / "begun").touch()
     try:
         _import(share, making)
-        if _digest() == folder.name:
+        if (making / "begun").exists() and _digest() == folder.name:
             with suppress(OSError):  # where another process was first
                 making.rename(folder / _name(share))
     finally:
@@ -99,15 +121,18 @@ def make(share: Share, folder: Path) -> None:
 
 def kept_in() -> Path:
     """Where code of these sources, for this processor, is kept; where nothing can be, a folder of this process."""
-    return _kept_in(cache_folder())
+    return _kept_in(cache_folder().absolute())
 
 
 @cache
-def _kept_in(folder: Path) -> Path:
-    found = folder / "machine_code" / _digest()
+def _kept_in(cache: Path) -> Path:
+    found = cache / "machine_code" / _digest()
     with suppress(OSError):
         found.mkdir(parents=True, exist_ok=True)
-    return found if os.access(found, os.W_OK) else Path(_scratch().name)
+    if not os.access(found, os.W_OK):
+        found = Path(_scratch().name) / found.name
+        found.mkdir()
+    return found
 
 
 @cache
@@ -127,7 +152,7 @@ def _digest() -> str:
     """Of all that machine code depends on: sources and where they are, versions, the processor."""
     sources = Path(__file__).parent
     given = [str(sources), sys.version, _version("numba"), _version("llvmlite"), *_processor()]
-    given += [os.environ.get(name, "") for name in ("NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES")]
+    given += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
     digest = hashlib.sha256("\n".join(given).encode())
     for path in sorted(sources.glob("*.py")):
         digest.update(path.read_bytes())
@@ -163,10 +188,20 @@ def _import(share: Share, folder: Path) -> None:
         settings.CACHE_DIR = given
 
 
+def _keep_no_more() -> None:
+    """Have Numba write nothing to folders that others read: what more of our functions is made here stays here."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith("plainformer.nn."):
+            for its in list(vars(module).values()):
+                index: Any = getattr(its, "_cache", None)
+                if hasattr(index, "disable"):
+                    index.disable()
+
+
 def _begin(share: Share) -> "subprocess.Popen[bytes]":
     """In a process group of its own, so that Ctrl-C does not end it."""
     program = (
-        f"import sys; sys.path[:] = {sys.path!r}\n"
+        f"import sys; sys.path[:] = {[path for path in sys.path if isinstance(path, str)]!r}\n"
         "from pathlib import Path; from plainformer.nn import foreign_code\n"
         f"foreign_code.make({tuple(share)!r}, Path({str(kept_in())!r}))"
     )

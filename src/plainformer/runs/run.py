@@ -13,6 +13,7 @@ from plainformer.errors import InputError
 from plainformer.extras import require
 from plainformer.folder import KINDS, AnyConfig, Model, model_type_of
 from plainformer.models.parts import count_parameters
+from plainformer.nn import foreign_code
 from plainformer.nn.stack import scanned, written_out
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
 from plainformer.runs.classification import ClassificationTask
@@ -93,6 +94,8 @@ def run_recipe(
         # Only now: input that will not do leaves the disk as it was, and an older run where it is.
         lock.take()
         begin_run(recipe, folder, task, tokenizers, resume=resume)
+        if foreign_code.is_making():
+            say("machine code for this processor is being made, the first time")
         with _open_checkpoints(folder, recipe, frozen, say) as checkpoints:
             if resume and (restored := checkpoints.restore(state)):
                 state, looked = restored.state, Progress.from_notes(restored.notes)
