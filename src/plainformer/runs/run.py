@@ -93,9 +93,7 @@ def run_recipe(
         seen = _seen_through(work, recipe, folder, mesh, least)
         # Only now: input that will not do leaves the disk as it was, and an older run where it is.
         lock.take()
-        begin_run(recipe, folder, task, tokenizers, resume=resume)
-        if foreign_code.is_making():
-            say("machine code for this processor is being made, the first time")
+        _begin(recipe, folder, task, tokenizers, resume=resume, say=say)
         with _open_checkpoints(folder, recipe, frozen, say) as checkpoints:
             if resume and (restored := checkpoints.restore(state)):
                 state, looked = restored.state, Progress.from_notes(restored.notes)
@@ -122,6 +120,15 @@ def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> 
         require("tensorboardX", extra="tensorboard")
     task.check_needs()
     return tokenizers, task.prepare(tokenizers, mesh.size, console), mesh
+
+
+def _begin(
+    recipe: Recipe, folder: Path, task: Task, tokenizers: Tokenizers, *, resume: bool, say: Callable[[str], None]
+) -> None:
+    """Begin the run on disk, and say what else its first step will wait for."""
+    begin_run(recipe, folder, task, tokenizers, resume=resume)
+    if foreign_code.is_making():
+        say("machine code for this processor is being made, the first time")
 
 
 def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:
