@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from plainformer.cli.progress import show_progress
-from plainformer.cli.train import make_machine_code
+from plainformer.cli.train import begin_machine_code
 
 
 def demo(
@@ -17,7 +17,7 @@ def demo(
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
     from plainformer.recipe import load_recipe
 
-    make_machine_code()
+    begin_machine_code()
     keep_freed_memory(one_heap=False)
     keep_compiled_programs()
     from plainformer.data.phrasebook import examples

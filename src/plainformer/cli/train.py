@@ -44,7 +44,7 @@ def train(
     from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
     if loaded.train.compute_dtype == "float32":
-        make_machine_code()
+        begin_machine_code()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     keep_freed_memory(one_heap=loaded.task in ("language-model", "masked-language-model"))
     keep_compiled_programs()
@@ -71,11 +71,11 @@ _TRY = {
 }
 
 
-def make_machine_code() -> None:
+def begin_machine_code() -> None:
     """Begin with what training will call, before all else that takes long; `run_recipe` says so."""
     from plainformer.nn import foreign_code
 
-    if foreign_code.trains_here():
+    if foreign_code.computes_on_a_processor():
         foreign_code.make_ahead(foreign_code.TRAINING)
 
 

@@ -39,7 +39,7 @@ _failed: set[Path] = set()
 _lock = threading.RLock()
 
 
-def trains_here() -> bool:
+def computes_on_a_processor() -> bool:
     """Whether JAX will compute on a processor, as far as can be said before it is imported."""
     has_accelerator = any(find_spec(name) for name in ("jax_plugins", "libtpu"))
     return not has_accelerator and "cpu" in (os.environ.get("JAX_PLATFORMS") or "cpu")
@@ -65,9 +65,8 @@ def is_making() -> bool:
 
 
 def wait_for(shares: Sequence[Share]) -> None:
-    """Have made what is not there yet, and return when it is, or when the process that should make it has failed, which
-    it has after `PATIENCE`, too."""
-    make_ahead(shares)
+    """Return when the processes that `make_ahead` began for these have ended; one that takes longer than `PATIENCE` is
+    ended. What they failed to make is not begun again."""
     for share in shares:
         process, began = _making.get(_place(share), (None, 0.0))
         if process is None:

@@ -216,9 +216,10 @@ def test_a_process_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
         return hanging[-1]
 
     monkeypatch.setattr(foreign_code, "_begin", begin)
+    foreign_code.make_ahead([("code_of_nothing",)])
     foreign_code.wait_for([("code_of_nothing",)])
     assert [process.poll() for process in hanging] == [-signal.SIGKILL]
-    foreign_code.wait_for([("code_of_nothing",)])
+    foreign_code.make_ahead([("code_of_nothing",)])
     assert len(hanging) == 1
 
 
@@ -296,7 +297,7 @@ def test_whether_a_processor_trains_is_known_before_jax_is_imported(
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
     if platforms is not None:
         monkeypatch.setenv("JAX_PLATFORMS", platforms)
-    assert foreign_code.trains_here() == is_said
+    assert foreign_code.computes_on_a_processor() == is_said
 
 
 def printed_by(program: str, cache: Path) -> str:
