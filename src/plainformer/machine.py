@@ -3,6 +3,7 @@
 import ctypes
 import gc
 import os
+import platform
 import sys
 from pathlib import Path
 from typing import Any
@@ -76,6 +77,17 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):  # Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def processor() -> list[str]:
+    """Which it is, and what it can do, as Linux says of the first; elsewhere, as Python does."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
+            first = lines.read(1 << 14).partition("\n\n")[0]
+    except OSError:
+        return [platform.machine(), platform.processor()]
+    names = "vendor_id", "cpu family", "model", "flags", "Features", "CPU implementer", "CPU part"
+    return [line for line in first.splitlines() if line.startswith(names)]
 
 
 def cache_folder() -> Path:

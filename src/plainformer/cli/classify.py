@@ -10,6 +10,7 @@ import typer
 
 from plainformer.cli.escapes import cell
 from plainformer.cli.reading import Unknown, check_source, texts_or_lines
+from plainformer.cli.work import begin_work
 
 if TYPE_CHECKING:
     from plainformer.decode.labeller import Label, Labeller
@@ -36,10 +37,8 @@ def classify(
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     from plainformer.decode.labeller import Labeller
     from plainformer.decode.load import load_as
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
-    keep_freed_memory()
-    keep_compiled_programs()
+    begin_work()
     labeller, unknown = load_as(model, Labeller), Unknown()
     for where, chunk in texts_or_lines(text, file, MOST):
         unknown.count(labeller.tokenizer, where, chunk)

@@ -7,6 +7,7 @@ import typer
 
 from plainformer.cli.progress import show_progress
 from plainformer.cli.train import begin_machine_code
+from plainformer.cli.work import begin_work
 
 
 def demo(
@@ -14,12 +15,10 @@ def demo(
 ) -> None:
     """Train English to Hindi in a few minutes, and translate sentences it has never seen."""
     from plainformer.cli.recipes import find_recipe
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
     from plainformer.recipe import load_recipe
 
     begin_machine_code()
-    keep_freed_memory(one_heap=False)
-    keep_compiled_programs()
+    begin_work(one_heap=False)
     from plainformer.data.phrasebook import examples
     from plainformer.decode.load import find_model, load
     from plainformer.runs.evaluation import evaluate_run

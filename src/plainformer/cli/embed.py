@@ -9,6 +9,7 @@ import typer
 
 from plainformer.cli.output import check_output
 from plainformer.cli.reading import Unknown, check_source, texts_or_lines
+from plainformer.cli.work import begin_work
 from plainformer.errors import WorkError
 
 if TYPE_CHECKING:
@@ -42,10 +43,8 @@ def embed(
     from plainformer.decode.labeller import Labeller
     from plainformer.decode.load import load_as
     from plainformer.decode.reader import Reader
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
-    keep_freed_memory()
-    keep_compiled_programs()
+    begin_work()
     encoder, unknown = load_as(model, (Reader, Labeller), "embed"), Unknown()
     kept = [np.zeros((0, encoder.model.config.d_model), np.float32)]
     for where, chunk in texts_or_lines(text, file, MOST):

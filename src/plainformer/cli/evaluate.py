@@ -9,6 +9,7 @@ from plainformer import atomic
 from plainformer.cli.output import check_output, one_line
 from plainformer.cli.progress import show_progress
 from plainformer.cli.train import Set, moved_to
+from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
 from plainformer.toml import inline
 
@@ -40,10 +41,8 @@ def evaluate(
 
     Without --pairs or --text it is the recipe's test set or, for a text that has none, the part that was held out.
     """
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
-    keep_freed_memory()
-    keep_compiled_programs()
+    begin_work()
     from plainformer.runs.evaluation import evaluate_run, gives_no_lines
 
     changes = [*(set or []), *moved_to(data)]

@@ -9,6 +9,7 @@ import typer
 
 from plainformer.cli.escapes import cell, escaped
 from plainformer.cli.reading import check_source, texts_or_lines
+from plainformer.cli.work import begin_work
 
 if TYPE_CHECKING:
     from plainformer.decode.reader import Guess
@@ -34,10 +35,8 @@ def fill(
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     from plainformer.decode.load import load_as
     from plainformer.decode.reader import Reader
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
-    keep_freed_memory()
-    keep_compiled_programs()
+    begin_work()
     reader = load_as(model, Reader)
     first = True
     for where, chunk in texts_or_lines(text, file, MOST):

@@ -11,6 +11,7 @@ import typer
 from plainformer.cli.escapes import escaped, unescaped
 from plainformer.cli.page import Pace, put
 from plainformer.cli.reading import Given, check_argument, check_source, one_text
+from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
@@ -81,10 +82,8 @@ def generate(
     stops = [_stop(string) for string in stop or []]
     from plainformer.decode.load import load_as
     from plainformer.decode.writer import Writer
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
-    keep_freed_memory()
-    keep_compiled_programs()
+    begin_work()
     writer = load_as(model, Writer, weights=weights)
     text = _known(writer, one_text(prompt, file, "prompt"), skip_unknown)
     changes = _given(max_tokens=max_tokens, repetition_penalty=repetition_penalty)

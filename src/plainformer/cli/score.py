@@ -11,6 +11,7 @@ import typer
 
 from plainformer.cli.escapes import escaped
 from plainformer.cli.reading import Lines, check_source, one_text, texts_or_lines
+from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,10 +47,8 @@ def score(
     from plainformer.decode.load import load_as
     from plainformer.decode.translator import Translator
     from plainformer.decode.writer import Writer
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
-    keep_freed_memory()
-    keep_compiled_programs()
+    begin_work()
     loaded = load_as(model, (Writer, Translator), "score")
     if isinstance(loaded, Translator):
         sys.stdout.writelines(_pair_lines(loaded, texts_or_lines(text, file, MOST), tokens, as_json))

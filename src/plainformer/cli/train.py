@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from plainformer.cli.progress import show_progress
+from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
 from plainformer.toml import inline
 
@@ -41,13 +42,10 @@ def train(
     loaded = load_recipe(find_recipe(recipe), changes)
     folder = run or Path("runs") / loaded.name
 
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
-
     if loaded.train.compute_dtype == "float32":
         begin_machine_code()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
-    keep_freed_memory(one_heap=loaded.task in ("language-model", "masked-language-model"))
-    keep_compiled_programs()
+    begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
     from plainformer.decode.load import find_model
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe

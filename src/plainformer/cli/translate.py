@@ -9,6 +9,7 @@ import typer
 
 from plainformer.cli.output import one_line
 from plainformer.cli.reading import Lines, check_source, texts_or_lines
+from plainformer.cli.work import begin_work
 
 if TYPE_CHECKING:
     from plainformer.decode.translator import Translation, Translator
@@ -49,10 +50,8 @@ def translate(
     check_source(text, file, "sentences", fix="name a file of sentences, one a line")
     from plainformer.decode.load import load_as
     from plainformer.decode.translator import Translator
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
 
-    keep_freed_memory()
-    keep_compiled_programs()
+    begin_work()
     translator = load_as(model, Translator, weights=weights)
     given = {
         "beam_size": beam,

@@ -12,9 +12,6 @@ from plainformer.shapes import Ids, Valid
 
 MULTIPLE = 8
 
-Pool = tuple[list[int], int, int]
-"""Which sentences are searched side by side, how many at once, their padded length."""
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -67,26 +64,6 @@ def group_by_length(
         padded = _longest(lengths, members, limit)
         yield Batch(members, min(size, _power_of_two_above(len(members))), padded)
         start += len(members)
-
-
-def pools(lengths: Sequence[int], tokens: int, limit: int | None) -> Iterator[Pool]:
-    """Group sources, longest first, to be searched side by side.
-
-    The padded length is a multiple of 8, and shorter ones share it down to a half (of 8, all): a pool is compiled anew,
-    and runs half empty at its end. The number at once is a power of two, and with the padding stays within `tokens`.
-
-    Raises:
-        InputError: `tokens` is below 1.
-    """
-    if tokens < 1:
-        raise InputError(f"batch_tokens is {tokens}", fix="give at least 1")
-    order = sorted(range(len(lengths)), key=lambda index: (-lengths[index], index))
-    while order:
-        width = _padded(lengths[order[0]], limit)
-        shortest = width // 2 if width > MULTIPLE else 0
-        count = sum(lengths[index] > shortest for index in order)
-        members, order = order[:count], order[count:]
-        yield members, min(_power_of_two_within(tokens // width), _power_of_two_above(count)), width
 
 
 def pad_rows(rows: Sequence[Sequence[int]], size: int, length: int, filler: int) -> tuple[Ids, Valid]:

@@ -37,14 +37,12 @@ import numpy as np
 from plainformer.decode.constraints import Candidates, Rules, best_candidates, next_logprobs
 from plainformer.decode.contract import CachedDecoder, EncoderDecoder, Hypotheses
 from plainformer.decode.extension import extended, looked_at
-from plainformer.decode.program import compiled
-from plainformer.decode.search import Query, Search
+from plainformer.decode.search import SLOTS, Query, Search
 from plainformer.decode.settings import GenerationSettings
 from plainformer.nn.cache import Placement
 from plainformer.nn.int8 import Grouped
+from plainformer.programs.program import program
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
-
-SLOTS = 16  # at first; then twice as many, and so on
 
 
 def beam_search(
@@ -89,8 +87,7 @@ def make_query(
     return Query(model, jnp.int32(0), weights, allowed, rules, settings.n_best, settings.beam, settings.stop)
 
 
-@compiled
-def begin(
+def begun(
     model: EncoderDecoder,
     source: Ids,
     source_valid: Valid,
@@ -102,6 +99,9 @@ def begin(
     """Sources read, and one empty hypothesis for every sentence that has a bound."""
     decoder = model.start(model.encode(source, source_valid), source_valid, slots * beam)
     return first(decoder, jnp.full(bounds.shape, rules.bos, jnp.int32), bounds, rules, beam, slots)
+
+
+begin = program(begun)
 
 
 def first(
@@ -129,16 +129,16 @@ def first(
 
 
 def run(query: Query, search: Search) -> Search:
-    """Go on until no sentence lives."""
+    """Go on until no sentence lives, with four times the slots whenever none is free."""
     while True:
-        search = advance((query, jnp.int32(0)), search)
-        if not np.asarray(search.live).any():
+        search = advance((query, np.int32(0)), search)
+        if not live_rows(search).any():
             return search
-        slots = min(search.tokens.shape[2], query.weights.shape[0] - 1 - search.tokens.shape[2])
-        search = _with_more_slots(query, search, slots)
+        slots = search.tokens.shape[2]
+        search = with_more_slots(query, search, min(4 * slots, query.weights.shape[0] - 1) - slots)
 
 
-@partial(compiled, donate="all-except-first")
+@program(donate=(1,))
 def advance(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
     """Step after step until no more than `how[1]` sentences live, or no slot is free. Takes the memory of `search`."""
     query, enough = how
@@ -149,7 +149,12 @@ def advance(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
     return jax.lax.while_loop(goes_on, partial(_advance, query), search)
 
 
-def with_more_slots(query: Query, search: Search, slots: int) -> Search:
+def live_rows(search: Search) -> Bool[np.ndarray, " batch"]:
+    """Which sentences live, as a NumPy array: what is asked between programs is no program of its own."""
+    return np.max(np.asarray(search.logprobs), axis=1) > -np.inf
+
+
+def widened(query: Query, search: Search, slots: int) -> Search:
     """The search with so many slots more."""
     beam = search.last.shape[1]
 
@@ -168,15 +173,16 @@ def with_more_slots(query: Query, search: Search, slots: int) -> Search:
     )
 
 
-_with_more_slots = eqx.filter_jit(with_more_slots)
+with_more_slots = program(widened)
 
 
-@eqx.filter_jit
 def ranked(search: Search, n_best: int) -> Hypotheses:
-    """The finished hypotheses, best first. Places are in the order of finishing, which stays among equals."""
-    order = jnp.argsort(-search.finished.scores, axis=1, stable=True)[:, :n_best]
+    """The finished hypotheses, best first, as NumPy arrays. Places are in the order of finishing, which stays among
+    equals."""
+    finished = jax.device_get(search.finished)
+    order = np.argsort(-finished.scores, axis=1, kind="stable")[:, :n_best]
     return jax.tree.map(
-        lambda leaf: jnp.take_along_axis(leaf, order[:, :, None] if leaf.ndim == 3 else order, axis=1), search.finished
+        lambda leaf: np.take_along_axis(leaf, order[:, :, None] if leaf.ndim == 3 else order, axis=1), finished
     )
 
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from plainformer.decode.batch import check_vocabulary
 from plainformer.decode.constraints import generated_tokens, penalise_repetition
-from plainformer.decode.program import compiled
 from plainformer.decode.sampling import sample
 from plainformer.decode.settings import SamplingSettings
 from plainformer.decode.window import window_start
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
+from plainformer.programs.program import program
 from plainformer.shapes import Array, Bool, Int, Key, UInt32
 
 UNWRITTEN = -1
@@ -146,13 +146,13 @@ def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState
     return replace(state, written=jnp.full_like(state.written, length))
 
 
-@compiled
+@program
 def _start(model: LanguageModel, rows: int, room: int) -> LanguageModelState:
     """All caches by one program: each array that is made by itself keeps a GPU waiting for as long as it takes."""
     return model.start(rows, room)
 
 
-@compiled
+@program
 def _read(model: LanguageModel, ids: Int[Array, "rows piece"], state: LanguageModelState) -> LanguageModelState:
     return model.extend(ids, state)[1]
 
@@ -162,7 +162,7 @@ def _keys(seed: UInt32[Array, ""], numbers: Int[Array, " rows"]) -> Key[Array, "
     return jax.vmap(lambda number: jax.random.fold_in(jax.random.key(seed), number))(numbers)
 
 
-@compiled
+@program
 def _write(
     model: LanguageModel,
     pages: _Pages,

@@ -5,12 +5,14 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.decode.abreast import divided, searches_at_once, side_by_side
-from plainformer.decode.batch import check_ids, pools, position_limit
+from plainformer.decode.abreast import searches_at_once, side_by_side
+from plainformer.decode.batch import check_ids, position_limit
 from plainformer.decode.beam import make_query
 from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
-from plainformer.decode.pool import search_pool
+from plainformer.decode.plan import Costs, plan, shares
+from plainformer.decode.pool import compile_ahead, is_ready, search_pool
+from plainformer.decode.search import Query
 from plainformer.decode.settings import PAPER, GenerationSettings
 from plainformer.errors import InputError, WorkError
 from plainformer.shapes import Array, Bool
@@ -31,8 +33,8 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of every source, best first, sources in the order given.
 
-    Programs are compiled for each pool's width and number of rows (`batch.pools`), and for each stage that an output
-    reaches (`pool.stages`). On a processor many sentences are searched in two threads (`abreast`), which know nothing
+    Programs are compiled for each width and number of rows that pay (`plan`), and for each stage that an output reaches
+    (`pool.stages`). On a processor many sentences are searched in two threads (`abreast`), which know nothing
     of contexts that the caller has opened, such as `jax.default_device`.
 
     Args:
@@ -56,20 +58,34 @@ def generate(
     limit = position_limit(config)
     beam, at_once = settings.beam_size, searches_at_once()
 
+    def query(width: int) -> Query:
+        return make_query(model, settings, rules, settings.bound(width, limit), mask)
+
     def search(members: list[int], size: int, width: int) -> Iterator[dict[int, list[Hypothesis]]]:
         # A bound looks at its own sentence alone, so that company does not change the output.
         bounds = [settings.bound(len(closed[index]), limit) for index in members]
-        query = make_query(model, settings, rules, settings.bound(width, limit), mask)
         parts = [closed[index] for index in members]
-        for found in search_pool(model, query, parts, bounds, beam=beam, size=size, width=width, filler=closing):
+        how = {"beam": beam, "size": size, "width": width, "filler": closing}
+        for found in search_pool(model, query(width), parts, bounds, **how):
             yield {members[place]: hypotheses for place, hypotheses in found}
 
+    pools = plan(
+        [len(source) for source in closed],
+        batch_tokens,
+        limit,
+        beam=beam,
+        at_once=at_once,
+        costs=Costs.of(config, beam),
+        is_ready=lambda size, width: is_ready(model, query(width), beam, size, width),
+    )
+    parts = [share for pool in pools for share in shares(pool, at_once)]
+    for part in parts:
+        compile_ahead(model, query(part.width), beam, part.size, part.width, len(part.members))
     results: dict[int, list[Hypothesis]] = {}
-    for pool in pools([len(source) for source in closed], batch_tokens, limit):
-        for found in side_by_side([search(*share) for share in divided(pool, beam, at_once)]):
-            results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
-            if progress is not None:
-                progress(len(results), len(sources))
+    for found in side_by_side([search(*part) for part in parts], at_once):
+        results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
+        if progress is not None:
+            progress(len(results), len(sources))
     return [results[index] for index in range(len(sources))]
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import equinox as eqx
 import jax
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from plainformer.decode.vectors import by_length, embed_texts
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.encoder import Classifier
+from plainformer.programs.program import program
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.text import Tokenizer
 
@@ -87,6 +87,6 @@ class Labeller:
         return embed_texts(self.model, self.tokenizer, texts, where=where, allow_unknown=allow_unknown)
 
 
-@eqx.filter_jit
+@program
 def _logprobs(model: Classifier, ids: Ids, valid: Valid) -> Float[Array, "batch labels"]:
     return jax.nn.log_softmax(model(ids, valid), axis=-1)

@@ -2,19 +2,19 @@
 
 from collections.abc import Sequence
 
-import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.batch import check_vocabulary
-from plainformer.decode.beam import SLOTS, first, ranked, run
+from plainformer.decode.beam import first, ranked, run
 from plainformer.decode.constraints import Rules
 from plainformer.decode.continuation import read, round_up
 from plainformer.decode.contract import Hypothesis
-from plainformer.decode.search import Query, Search
+from plainformer.decode.search import SLOTS, Query, Search
 from plainformer.decode.settings import GenerationSettings
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
+from plainformer.programs.program import program
 from plainformer.shapes import Array, Int
 
 
@@ -79,7 +79,7 @@ def best_continuations(
     return hypotheses
 
 
-@eqx.filter_jit
+@program
 def _begin(
     model: LanguageModel,
     state: LanguageModelState,

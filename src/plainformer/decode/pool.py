@@ -1,40 +1,88 @@
 """Sentences that are searched side by side: when some have ended, others take their rows.
 
-A batch that waits for its longest output computes as many steps for the rest in vain; here a third of all there were.
-And every step looks at every slot, of which there must be as many as the longest output has tokens: a few that grow
-long would make each step dear for all. So where no slot is free, those that have filled three quarters of them or more
-move on, to a stage of twice as many slots and half the rows.
+A batch that waits for its longest output computes as many steps for the rest in vain; here it would be a third of all
+steps. And every step looks at every slot, of which there must be as many as the longest output has tokens: a few that
+grow long would make each step dear for all. So where no slot is free, those that have filled three quarters of them or
+more move on, to a stage of eight times as many slots and half the rows. Few of a stage's sentences do, and every stage
+is a program to compile.
 """
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.decode.abreast import LEAST
 from plainformer.decode.batch import pad_rows
-from plainformer.decode.beam import SLOTS, advance, begin, ranked, with_more_slots
+from plainformer.decode.beam import advance, begin, begun, live_rows, ranked, widened
+from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
-from plainformer.decode.program import compiled
-from plainformer.decode.search import Query, Search
-from plainformer.shapes import Array, Bool, Int
+from plainformer.decode.plan import LEAST
+from plainformer.decode.search import SLOTS, Query, Search
+from plainformer.programs.program import program
+from plainformer.shapes import Array, Bool, Ids, Int, Valid
 
 FREE = 2  # rows of a stage are filled again when one in so many is free
 SPARE = 4  # slots that whoever moves on need not have filled: one in so many
+GROWTH = 8  # from the slots of a stage to those of the next
 
 Found = list[tuple[int, list[Hypothesis]]]
 """Sentences, by their places among the sources, and their hypotheses."""
 
 
 class Arrivals(NamedTuple):
-    """Sentences that come to a stage, and a search with its slots that has each in one of its first rows."""
+    """Sentences that come to a stage.
+
+    owners: which they are.
+    enter: `enter(search, rows)` is the search, whose memory it takes, with them in these rows; of None, a new one.
+    """
 
     owners: list[int]
-    search: Search
+    enter: Callable[[Search | None, list[int]], Search]
+
+
+class Shape(NamedTuple):
+    """Of a search: sentences side by side, what their sources are padded to, slots and rows of each stage."""
+
+    size: int
+    width: int
+    slots: list[int]
+    rows: list[int]
+
+
+def shape_of(query: Query, beam: int, size: int, width: int) -> Shape:
+    """The shape of a search of `size` sentences side by side, whose sources are padded to `width`."""
+    slots = stages(max(SLOTS, width), query.weights.shape[0] - 1)  # outputs are about as long as sources
+    rows = [size, *(max(min(size, -(-LEAST // beam)), size >> number) for number in range(1, len(slots)))]
+    return Shape(size, width, slots, rows)
+
+
+def compile_ahead(model: EncoderDecoder, query: Query, beam: int, size: int, width: int, count: int) -> None:
+    """Have what `search_pool` will need first for `count` sentences compiled in the background."""
+    shape = shape_of(query, beam, size, width)
+    if (search := begin.ahead(*_first_call(model, query, beam, shape))) is None:
+        return
+    advance.ahead((query, np.int32(0)), search)
+    if count > size:
+        many = _at_a_time(size)
+        admit.ahead(model, (*_empty_sources(shape, many), np.zeros(many, np.int32)), search, query.rules)
+
+
+def is_ready(model: EncoderDecoder, query: Query, beam: int, size: int, width: int) -> bool:
+    """Whether such a search has been compiled."""
+    return begin.is_ready(*_first_call(model, query, beam, shape_of(query, beam, size, width)))
+
+
+def _first_call(model: EncoderDecoder, query: Query, beam: int, shape: Shape) -> tuple[Any, ...]:
+    return model, *_empty_sources(shape, shape.size), query.rules, beam, shape.slots[0]
+
+
+def _empty_sources(shape: Shape, rows: int) -> tuple[Any, ...]:
+    """Source ids, what of them is real, and bounds, of nothing."""
+    ids = jax.ShapeDtypeStruct((rows, shape.width), np.int32)
+    return ids, jax.ShapeDtypeStruct(ids.shape, np.bool_), jax.ShapeDtypeStruct((rows,), np.int32)
 
 
 def search_pool(
@@ -56,20 +104,27 @@ def search_pool(
         size: rows of the first stage, each a sentence. width: what sources are padded to.
         filler: an id that stands where there is no source.
     """
-    slots = stages(max(SLOTS, width), query.weights.shape[0] - 1)  # outputs are about as long as sources
-    rows = [max(min(size, -(-LEAST // beam)), size >> number) for number in range(len(slots))]
+    shape = shape_of(query, beam, size, width)
 
-    def begun() -> Iterator[Arrivals]:
-        many = _at_a_time(size)
-        for members in _in_parts(range(len(sources)), many):
-            limits = np.zeros(many, np.int32)
-            limits[: len(members)] = [bounds[index] for index in members]
-            padded = pad_rows([sources[index] for index in members], many, width, filler)
-            yield Arrivals(members, begin(model, *padded, jnp.asarray(limits), query.rules, beam, slots[0]))
+    def arriving() -> Iterator[Arrivals]:
+        first, rest = range(len(sources))[:size], range(len(sources))[size:]
+        for members in [list(first), *_in_parts(rest, _at_a_time(size))]:
 
-    turns: Iterator[Found | Arrivals] = begun()
-    for own, following in zip(rows, [*zip(rows[1:], slots[1:], strict=True), None], strict=True):
-        turns = _Stage(query, own, following).turns(turns)
+            def enter(search: Search | None, rows: list[int], members: list[int] = members) -> Search:
+                many = size if search is None else _at_a_time(size)
+                limits = np.zeros(many, np.int32)
+                limits[: len(members)] = [bounds[index] for index in members]
+                read = *pad_rows([sources[index] for index in members], many, width, filler), jnp.asarray(limits)
+                if search is None:
+                    return begin(model, *read, query.rules, beam, shape.slots[0])
+                return admit(model, (*read, _row_numbers(rows, many, size)), search, query.rules)
+
+            yield Arrivals(members, enter)
+
+    turns: Iterator[Found | Arrivals] = arriving()
+    following = [*zip(shape.rows[1:], shape.slots[1:], strict=True), None]
+    for own, next_shape in zip(shape.rows, following, strict=True):
+        turns = _Stage(query, own, next_shape).turns(turns)
     for turn in turns:
         assert not isinstance(turn, Arrivals)  # nobody outgrows the last stage
         yield turn
@@ -84,8 +139,8 @@ def stages(first: int, longest: int) -> list[int]:
     """
     slots = [min(first, longest)]
     while slots[-1] < longest:
-        last = 2 * slots[-1] >= longest
-        slots.append(longest + slots[-1] // SPARE if last else 2 * slots[-1])
+        last = GROWTH * slots[-1] >= longest
+        slots.append(longest + slots[-1] // SPARE if last else GROWTH * slots[-1])
     return slots
 
 
@@ -113,15 +168,15 @@ class _Stage:
                 turn = next(before, None)
                 more = turn is not None
                 if isinstance(turn, Arrivals):
-                    search = self._seated(turn, search or _nobody(turn.search, size))
+                    search = turn.enter(search, self._seats(turn.owners))
                 elif turn is not None:
                     yield turn
                 del turn  # or who arrived would be in memory twice
             if search is None or self._owners.count(None) == size:
                 return
             enough = size - _at_a_time(size) if more else 0
-            search = advance((self._query, jnp.int32(enough)), search)
-            live = np.asarray(search.live)
+            search = advance((self._query, np.int32(enough)), search)
+            live = live_rows(search)
             if ended := self._leave(~live):
                 found = ranked(search, self._query.n_best).unbatch(list(ended))
                 yield list(zip(ended.values(), found, strict=True))
@@ -132,14 +187,12 @@ class _Stage:
                 yield from self._departures(search, going, *self._following)
                 search = _without(search, np.isin(np.arange(size), list(going)))
 
-    def _seated(self, arrivals: Arrivals, search: Search) -> Search:
-        """The search with those who arrive in rows that are free."""
-        free = [row for row, owner in enumerate(self._owners) if owner is None]
-        rows = free[: len(arrivals.owners)]
-        for row, owner in zip(rows, arrivals.owners, strict=True):
+    def _seats(self, owners: list[int]) -> list[int]:
+        """Rows that were free, and have these owners now."""
+        rows = [row for row, owner in enumerate(self._owners) if owner is None][: len(owners)]
+        for row, owner in zip(rows, owners, strict=True):
             self._owners[row] = owner
-        nowhere = len(self._owners)
-        return _joined((arrivals.search, _row_numbers(rows, len(arrivals.search.step), nowhere)), search)
+        return rows
 
     def _leave(self, leaving: Bool[np.ndarray, " rows"]) -> dict[int, int]:
         """The rows of those who leave, and whose they are no longer."""
@@ -150,36 +203,56 @@ class _Stage:
 
     def _departures(self, search: Search, going: dict[int, int], size: int, slots: int) -> Iterator[Arrivals]:
         """Those who go, as many at a time as the next stage takes in."""
-        for rows in _in_parts(list(going), _at_a_time(size)):
-            moved = _moved(self._query, search, _row_numbers(rows, _at_a_time(size), 0), slots)
-            yield Arrivals([going[row] for row in rows], moved)
+        many, more = _at_a_time(size), slots - search.tokens.shape[2]
+        for leaving in _in_parts(list(going), many):
+
+            def enter(into: Search | None, rows: list[int], leaving: list[int] = leaving) -> Search:
+                both = _row_numbers(leaving, many, 0), _row_numbers(rows, many, size)
+                if into is None:
+                    into = _nobody(self._query, search, size, more)
+                return hand_over((self._query, search, *both), into, more)
+
+            yield Arrivals([going[row] for row in leaving], enter)
 
 
-@partial(compiled, donate="all-except-first")
-def _joined(arriving: tuple[Search, Int[Array, " new"]], search: Search) -> Search:
-    """The search, whose memory this takes, with those who arrive in the given rows. What is for the row after the last
-    is dropped."""
-    new, rows = arriving
+@program(donate=(2,))
+def admit(
+    model: EncoderDecoder,
+    arriving: tuple[Ids, Valid, Int[Array, " new"], Int[Array, " new"]],
+    search: Search,
+    rules: Rules,
+) -> Search:
+    """The search, whose memory this takes, with more sources: ids, what of them is real, bounds, and their rows. What
+    is for the row after the last is dropped."""
+    source, source_valid, bounds, rows = arriving
+    beam, slots = search.tokens.shape[1:]
+    return _joined(begun(model, source, source_valid, bounds, rules, beam, slots), rows, search)
+
+
+@program(donate=(1,))
+def hand_over(leaving: tuple[Query, Search, Int[Array, " new"], Int[Array, " new"]], into: Search, more: int) -> Search:
+    """The search `into`, whose memory this takes, with rows of another that has so many slots less: which rows they
+    are, and which they become. What is for the row after the last is dropped."""
+    query, search, rows, seats = leaving
+    some = jax.tree.map(lambda leaf: leaf[rows], search)
+    return _joined(widened(query, some, more), seats, into)
+
+
+def _joined(new: Search, rows: Int[Array, " new"], search: Search) -> Search:
     return jax.tree.map(lambda all, some: all.at[rows].set(some, mode="drop"), search, new)
 
 
-@compiled
-def _nobody(like: Search, size: int) -> Search:
-    """A search with so many rows, and no sentence in any."""
-    empty = jax.tree.map(lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), like)
+def _nobody(query: Query, like: Search, size: int, more: int) -> Search:
+    """A search with so many rows, and so many slots more, and no sentence in any."""
+    wide = jax.eval_shape(lambda search: widened(query, search, more), like)
+    empty = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape[1:]), leaf.dtype), wide)
     return _without(empty, np.ones(size, bool))
-
-
-@compiled
-def _moved(query: Query, search: Search, rows: Int[Array, " new"], slots: int) -> Search:
-    """The given rows of the search, with so many slots."""
-    some = jax.tree.map(lambda leaf: leaf[rows], search)
-    return with_more_slots(query, some, slots - search.tokens.shape[2])
 
 
 def _without(search: Search, gone: Bool[np.ndarray, " rows"]) -> Search:
     """The search with nothing in some of its rows."""
-    return eqx.tree_at(lambda s: s.logprobs, search, jnp.where(gone[:, None], -jnp.inf, search.logprobs))
+    logprobs = np.where(gone[:, None], np.float32(-np.inf), np.asarray(search.logprobs))
+    return eqx.tree_at(lambda s: s.logprobs, search, logprobs)
 
 
 def _at_a_time(size: int) -> int:
@@ -192,6 +265,6 @@ def _in_parts(values: Sequence[int], size: int) -> list[list[int]]:
     return [list(values[start : start + size]) for start in range(0, len(values), size)]
 
 
-def _row_numbers(rows: list[int], size: int, filler: int) -> Int[Array, " size"]:
+def _row_numbers(rows: list[int], size: int, filler: int) -> Int[np.ndarray, " size"]:
     """The numbers of some rows, and `filler` up to so many."""
-    return jnp.asarray(np.array(rows + [filler] * (size - len(rows)), np.int32))
+    return np.array(rows + [filler] * (size - len(rows)), np.int32)

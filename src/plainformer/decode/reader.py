@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +15,7 @@ from plainformer.decode.vectors import BATCH_TOKENS, check_finite, embed_texts
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.encoder import MaskedLanguageModel
+from plainformer.programs.program import program
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 from plainformer.text import Tokenizer
 from plainformer.text.vocabulary import special_tokens, token_texts
@@ -147,7 +147,7 @@ class Reader:
         return jnp.asarray(said)
 
 
-@eqx.filter_jit
+@program
 def _probabilities(
     model: MaskedLanguageModel,
     ids: Ids,

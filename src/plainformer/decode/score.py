@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +14,7 @@ from plainformer.decode.contract import EncoderDecoder
 from plainformer.decode.window import windows
 from plainformer.errors import InputError
 from plainformer.models.language_model import LanguageModel
+from plainformer.programs.program import program
 from plainformer.shapes import Array, Float, Ids, Int, Valid
 
 MOST_NATS = 700.0  # e to more is no float
@@ -46,7 +46,7 @@ def perplexity(logprob: float, tokens: int) -> float:
     return math.exp(mean) if mean < MOST_NATS else math.inf
 
 
-@eqx.filter_jit
+@program
 def forced_logprobs(
     model: EncoderDecoder,
     source: Ids,
@@ -145,7 +145,7 @@ class _Piece(NamedTuple):
     last: int
 
 
-@eqx.filter_jit
+@program
 def text_logprobs(model: LanguageModel, ids: Ids, following: Ids) -> Float[Array, "batch seq"]:
     """The log-probability (nats) of each of `following`, the token after each of `ids`."""
     return _chosen(model(ids), following)

@@ -10,6 +10,8 @@ from plainformer.decode.contract import CachedDecoder, Hypotheses
 from plainformer.decode.settings import Beam, Stop
 from plainformer.shapes import Array, Bool, Float, Int
 
+SLOTS = 16  # that a search has at first, or more
+
 
 class Query(eqx.Module):
     """What is searched with.

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +11,7 @@ from plainformer.errors import WorkError
 from plainformer.models.config import EncoderConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
 from plainformer.nn.pooling import mean_pool
+from plainformer.programs.program import program
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.text import Tokenizer
 
@@ -55,6 +55,6 @@ def check_finite(numbers: NDArray[np.floating]) -> None:
         raise WorkError("the model gives numbers that are not finite", fix="check that its weights are finite")
 
 
-@eqx.filter_jit
+@program
 def _vectors(encoder: TextEncoder, ids: Ids, valid: Valid) -> Float[Array, "batch d_model"]:
     return mean_pool(encoder.encode(ids, valid), valid)

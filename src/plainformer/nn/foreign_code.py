@@ -7,7 +7,6 @@ and no two write to the same index, which Numba would not bear.
 
 import hashlib
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -23,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from plainformer.machine import cache_folder
+from plainformer.machine import cache_folder, processor
 
 Share = Sequence[str]
 """Modules of `nn` whose code one process makes."""
@@ -118,6 +117,21 @@ def make(share: Share, folder: Path) -> None:
         shutil.rmtree(making, ignore_errors=True)
 
 
+def were_right(functions: Iterable[str]) -> bool:
+    """Whether an earlier process tried these and found them right, with this code and these versions of XLA."""
+    return _mark(functions).exists()
+
+
+def note_right(functions: Iterable[str]) -> None:
+    """Let later processes know that these are right."""
+    with suppress(OSError):  # then they try them again
+        _mark(functions).touch()
+
+
+def _mark(functions: Iterable[str]) -> Path:
+    return kept_in() / f"right-{'-'.join(functions)}-{_version('jaxlib')}"
+
+
 def kept_in() -> Path:
     """Where code of these sources, for this processor, is kept; where nothing can be, a folder of this process."""
     return _kept_in(cache_folder().absolute())
@@ -150,7 +164,7 @@ def _name(share: Share) -> str:
 def _digest() -> str:
     """Of all that machine code depends on: sources and where they are, versions, the processor."""
     sources = Path(__file__).parent
-    given = [str(sources), sys.version, _version("numba"), _version("llvmlite"), *_processor()]
+    given = [str(sources), sys.version, _version("numba"), _version("llvmlite"), *processor()]
     given += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
     digest = hashlib.sha256("\n".join(given).encode())
     for path in sorted(sources.glob("*.py")):
@@ -163,17 +177,6 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return ""
-
-
-def _processor() -> list[str]:
-    """Which it is, and what it can do, as Linux says of the first; elsewhere, as Python does."""
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
-            first = lines.read(1 << 14).partition("\n\n")[0]
-    except OSError:
-        return [platform.machine(), platform.processor()]
-    names = "vendor_id", "cpu family", "model", "flags", "Features", "CPU implementer", "CPU part"
-    return [line for line in first.splitlines() if line.startswith(names)]
 
 
 def _import(share: Share, folder: Path) -> None:

@@ -1,0 +1,13 @@
+"""What a verb that computes does first: memory that stays, and programs that other processes have made."""
+
+import typer
+
+
+def begin_work(*, one_heap: bool = True) -> None:
+    """Set this process up to compute; `one_heap` is `machine.keep_freed_memory`'s."""
+    from plainformer.machine import cache_folder, keep_compiled_programs, keep_freed_memory
+    from plainformer.programs import kept
+
+    keep_freed_memory(one_heap=one_heap)
+    keep_compiled_programs()
+    kept.keep_in(cache_folder() / "programs", say=lambda line: typer.echo(f"plainformer: {line}", err=True))

@@ -1,0 +1,286 @@
+"""A function as a program: compiled once for each shape, kept between processes, found again without tracing."""
+
+import pickle
+import re
+import time
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache, update_wrapper
+from threading import Lock
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax.experimental import serialize_executable
+
+from plainformer.machine import compiler_options, cores, default_device
+from plainformer.nn import foreign
+from plainformer.programs import kept
+from plainformer.programs.description import Indescribable, digest_of
+
+WORTH_KEEPING = 0.1  # seconds that tracing and compiling took: what takes less is not kept
+_FOREIGN = re.compile(r"@plainformer_(\w+)")  # a call of a CPU kernel, in the text of a lowered program
+
+_Parts = tuple[list[Any], list[Any]]
+
+
+class Program:
+    """A function of PyTrees as programs of XLA, one for each shape of its arrays and each value of all else.
+
+    Arrays (JAX's and NumPy's) are the arguments of a program. All else is compiled in, and must have a hash. With
+    `kept.keep_in` executables are kept on disk, by a digest of what they depend on (`description`): another process
+    that finds one neither traces nor compiles. Without it, or where the function closes over what cannot be described,
+    this is `jax.jit` of arrays.
+
+    Attributes:
+        compiling: called before a program is compiled, with the number of those that this object has, from 1.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        donate: Sequence[int] = (),
+        depends_on: Any = None,
+        options: Callable[[], dict[str, Any]] = compiler_options,
+    ) -> None:
+        """
+        Args:
+            function: of positional arguments.
+            donate: the numbers of the arguments whose memory the results take.
+            depends_on: what a function inside another closes over; a digest of it is part of the name under which
+                executables are kept. None for a function of a module, which closes over nothing.
+            options: of the compiler; asked for when a program is first wanted, since they depend on the device.
+        """
+        self._function, self._donated, self._options = function, frozenset(donate), options
+        self._depends_on = depends_on
+        self._jit: Any = None
+        self._places: dict[Hashable, _Place] = {}
+        self._lock = Lock()
+        self.compiling: Callable[[int], None] = lambda number: None
+        update_wrapper(self, function)
+
+    def __call__(self, *args: Any) -> Any:
+        parts, static = self._parted(args)
+        if not kept.is_on() or not _is_local(parts):
+            self._places.setdefault(_key(parts, static), _Place())
+            return _whole(*self._jitted()(*parts, static))
+        return _whole(*self._place_of(args, parts, static).executable.result()(*parts))
+
+    def lower(self, *args: Any) -> Any:
+        """The program for these shapes, to be compiled or looked at."""
+        parts, static = self._parted(args)
+        return self._jitted().lower(*parts, static)
+
+    def ahead(self, *args: Any) -> Any:
+        """Have the program for these arguments compiled, or found, in the background; gives the shapes of its result.
+
+        Where executables are not kept, nothing is done, and the result is None.
+
+        Args:
+            args: as for a call; an array may be a `jax.ShapeDtypeStruct`.
+        """
+        parts, static = self._parted(args)
+        if not kept.is_on() or not _is_local(parts):
+            return None
+        return self._place_of(args, parts, static).result
+
+    def is_ready(self, *args: Any) -> bool:
+        """Whether there is a program for these arguments (as for `ahead`): in this process, or kept by another."""
+        parts, static = self._parted(args)
+        if _key(parts, static) in self._places:
+            return True
+        try:
+            return kept.is_on() and kept.has(digest_of(self._identity(), args, self._donated, self._options()))
+        except Indescribable:
+            return False
+
+    def _parted(self, args: Sequence[Any]) -> tuple[_Parts, "_Static"]:
+        """The arrays that are donated and those that are not, and all else."""
+        donated: list[Any] = []
+        given: list[Any] = []
+        others, structures = [], []
+        for number, arg in enumerate(args):
+            leaves, structure = jax.tree.flatten(arg)
+            (donated if number in self._donated else given).extend(leaf for leaf in leaves if _is_array(leaf))
+            others.append(tuple(_HOLE if _is_array(leaf) else leaf for leaf in leaves))
+            structures.append(structure)
+        return (donated, given), _Static((tuple(structures), tuple(others)))
+
+    def _jitted(self) -> Any:
+        with self._lock:
+            if self._jit is None:
+                options: Any = self._options()
+                self._jit = jax.jit(self._on_arrays, static_argnums=2, donate_argnums=0, compiler_options=options)
+        return self._jit
+
+    @property
+    def _on_arrays(self) -> Callable[..., Any]:
+        def on_arrays(donated: list[Any], given: list[Any], static: _Static) -> tuple[list[Any], _Static]:
+            structures, others = static.value
+            arrays = iter(donated), iter(given)
+            args = [
+                jax.tree.unflatten(
+                    structure,
+                    [next(arrays[number not in self._donated]) if leaf is _HOLE else leaf for leaf in leaves],
+                )
+                for number, (structure, leaves) in enumerate(zip(structures, others, strict=True))
+            ]
+            leaves, structure = jax.tree.flatten(self._function(*args))
+            found = [leaf for leaf in leaves if eqx.is_array(leaf)]
+            rest = tuple(_HOLE if eqx.is_array(leaf) else leaf for leaf in leaves)
+            return found, _Static(((structure,), (rest,)))
+
+        on_arrays.__name__ = self._function.__name__  # the program's, too
+        return on_arrays
+
+    def _place_of(self, args: Sequence[Any], parts: _Parts, static: "_Static") -> "_Place":
+        """Where the executable of these shapes is, or will be."""
+        with self._lock:
+            place = self._places.setdefault(_key(parts, static), _Place())
+        with place.lock:  # another thread may be at it
+            if not place.is_found:
+                self._find(place, args, parts, static)
+                place.is_found = True
+        return place
+
+    def _find(self, place: "_Place", args: Sequence[Any], parts: _Parts, static: "_Static") -> None:
+        """Load what is kept, or else trace the function, and compile it in the background."""
+        try:
+            name = digest_of(self._identity(), args, self._donated, self._options())
+        except Indescribable:
+            name = None
+        held = None if name is None else kept.read(name)
+        if held is not None and (loaded := _loaded(held, parts)) is not None:
+            executable, place.result = loaded
+            place.executable.set_result(executable)
+            return
+        self.compiling(len(self._places))
+        began = time.perf_counter()
+        lowered = self._jitted().lower(*parts, static)
+        place.result = _whole(*lowered.out_info)
+        place.executable = _compiling().submit(_compile, lowered, place.result, name, began)
+
+    def _identity(self) -> tuple[Any, ...]:
+        """What is compiled. Raises Indescribable for a function that closes over what nobody has described."""
+        if "<locals>" in self._function.__qualname__ and self._depends_on is None:
+            raise Indescribable(self._function)
+        return self._function.__module__, self._function.__qualname__, self._depends_on
+
+
+def program(function: Callable[..., Any] | None = None, *, donate: Sequence[int] = ()) -> Any:
+    """`Program` as a decorator of a module's function, with or without arguments of its own."""
+    if function is None:
+        return lambda function: Program(function, donate=donate)
+    return Program(function, donate=donate)
+
+
+class _Place:
+    """Where the executable of a shape is, once it is there, and the shapes of its result."""
+
+    def __init__(self) -> None:
+        self.lock, self.is_found = Lock(), False
+        self.executable: Future[Callable[..., Any]] = Future()
+        self.result: Any = None
+
+
+@cache
+def _compiling() -> ThreadPoolExecutor:
+    """What compiles in the background: XLA does most of it on one core, and lets others run."""
+    return ThreadPoolExecutor(cores(), thread_name_prefix="compile")
+
+
+class _Hole:
+    """Stands where an array is."""
+
+    def __reduce__(self) -> str:
+        return "_HOLE"
+
+
+_HOLE = _Hole()
+
+
+@jax.tree_util.register_pytree_node_class
+class _Static:
+    """Structures and leaves that are no arrays: a static argument of a program, and part of its result."""
+
+    def __init__(self, value: Any) -> None:
+        self.value, self._hash = value, hash(value)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Static) and self.value == other.value
+
+    def tree_flatten(self) -> tuple[tuple[()], Any]:
+        return (), self.value
+
+    @classmethod
+    def tree_unflatten(cls, value: Any, _: Any) -> "_Static":
+        return cls(value)
+
+
+def _whole(arrays: Sequence[Any], static: _Static) -> Any:
+    """A result from its arrays and the rest of it."""
+    (structure,), (leaves,) = static.value
+    found = iter(arrays)
+    return jax.tree.unflatten(structure, [next(found) if leaf is _HOLE else leaf for leaf in leaves])
+
+
+def _key(parts: _Parts, static: _Static) -> Hashable:
+    return static, *(tuple((leaf.shape, leaf.dtype, _is_weak(leaf)) for leaf in part) for part in parts)
+
+
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+
+
+def _is_weak(leaf: Any) -> bool:
+    return bool(getattr(leaf, "weak_type", False))
+
+
+def _is_local(parts: _Parts) -> bool:
+    """Whether all arrays are on the one device that programs run on; those of a mesh are left to `jax.jit`."""
+    if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
+        return False
+    here = {default_device()}
+    return all(leaf.devices() == here for part in parts for leaf in part if isinstance(leaf, jax.Array))
+
+
+def _compile(lowered: Any, result: Any, name: str | None, began: float) -> Callable[..., Any]:
+    """The executable of a program that was traced, which is kept if that is worth it."""
+    with kept.compiling_alone():
+        compiled = lowered.compile()
+    if name is not None and time.perf_counter() - began >= WORTH_KEEPING:
+        _keep(name, lowered, compiled, result)
+    return compiled
+
+
+def _keep(name: str, lowered: Any, compiled: Any, result: Any) -> None:
+    """Keep an executable: its bytes, the shapes of its result, and the CPU kernels that it calls."""
+    kernels = sorted(set(_FOREIGN.findall(lowered.as_text())))
+    try:
+        executable, _, _ = serialize_executable.serialize(compiled)
+        kept.write(name, pickle.dumps((executable, result, kernels)))
+    except Exception:  # of pickle, JAX or XLA: what cannot be written is compiled again by the next process
+        return
+
+
+def _loaded(held: bytes, parts: _Parts) -> tuple[Callable[..., Any], Any] | None:
+    """The executable that was kept and the shapes of its result; None where it cannot be used, and is made again."""
+    try:
+        executable, result, kernels = pickle.loads(held)
+        if kernels and not foreign.register(kernels):
+            return None
+        leaves, structure = jax.tree.flatten(result)
+        static = _Static(((structure,), (tuple(_HOLE if _is_array(leaf) else leaf for leaf in leaves),)))
+        arrays = [leaf for leaf in leaves if _is_array(leaf)]
+        wanted = jax.tree.structure((parts, {})), jax.tree.structure((arrays, static))
+        loaded = serialize_executable.deserialize_and_load(
+            executable, *wanted, backend=default_device().client, execution_devices=[default_device()]
+        )
+    except Exception:  # as above
+        return None
+    return loaded, result
