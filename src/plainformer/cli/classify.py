@@ -15,8 +15,6 @@ from plainformer.cli.work import begin_work
 if TYPE_CHECKING:
     from plainformer.decode.labeller import Label, Labeller
 
-MOST = 64  # lines told apart at once
-
 
 def classify(
     model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
@@ -40,7 +38,7 @@ def classify(
 
     begin_work()
     labeller, unknown = load_as(model, Labeller), Unknown()
-    for where, chunk in texts_or_lines(text, file, MOST):
+    for where, chunk in texts_or_lines(text, file):
         unknown.count(labeller.tokenizer, where, chunk)
         for place, one, found in zip(where, chunk, _labels(labeller, where, chunk), strict=True):
             line = _json(place, one, found, probabilities) if as_json else _line(found, probabilities)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MOST = 64  # lines read at once
-
 
 def embed(
     model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
@@ -47,7 +45,7 @@ def embed(
     begin_work()
     encoder, unknown = load_as(model, (Reader, Labeller), "embed"), Unknown()
     kept = [np.zeros((0, encoder.model.config.d_model), np.float32)]
-    for where, chunk in texts_or_lines(text, file, MOST):
+    for where, chunk in texts_or_lines(text, file):
         unknown.count(encoder.tokenizer, where, chunk)
         vectors = encoder.embed(chunk, where=where, allow_unknown=True)
         if output is not None:

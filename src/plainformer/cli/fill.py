@@ -14,8 +14,6 @@ from plainformer.cli.work import begin_work
 if TYPE_CHECKING:
     from plainformer.decode.reader import Guess
 
-MOST = 64  # lines filled at once
-
 
 def fill(
     model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
@@ -39,7 +37,7 @@ def fill(
     begin_work()
     reader = load_as(model, Reader)
     first = True
-    for where, chunk in texts_or_lines(text, file, MOST):
+    for where, chunk in texts_or_lines(text, file):
         wanted = [index for index, one in enumerate(chunk) if text or one.strip()]
         where, chunk = [where[index] for index in wanted], [chunk[index] for index in wanted]
         for place, one, gaps in zip(where, chunk, reader.fill(chunk, top=top, where=where), strict=True):

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from plainformer.text import Tokenizer
 
 READ = 1 << 16  # bytes taken from a stream at once
+# Lines taken at once: of a stream few at first, so that something is seen soon, then more, since many go faster.
+FIRST, GROWTH, MOST = 64, 4, 4096
 UTF8 = "give UTF-8 text"
 
 Lines = tuple[list[str], list[str]]
@@ -86,44 +88,68 @@ def arguments(texts: Sequence[str]) -> Lines:
     return where, list(texts)
 
 
-def texts_or_lines(texts: Sequence[str] | None, file: Path | None, most: int) -> Iterator[Lines]:
+def texts_or_lines(texts: Sequence[str] | None, file: Path | None, most: int | None = None) -> Iterator[Lines]:
     """Texts with their places, as they come: the arguments, or else the lines of the file (plain or `.gz`) or of
-    standard input, at most `most` at once.
+    standard input, at most `most` at once; if that is not given, many of a file, and of a stream more each time.
 
     Raises:
-        InputError: one is not UTF-8 text, or the file cannot be read.
+        InputError: one is not UTF-8 text, or the file cannot be read; the lines before it come first.
     """
     if texts:
         yield arguments(texts)
     elif file is None:
-        yield from ready_lines(cast(BufferedIOBase, sys.stdin.buffer), "stdin", most)
+        yield from ready_lines(cast(BufferedIOBase, sys.stdin.buffer), "stdin", most or FIRST, most or MOST)
     else:
         from plainformer.data.formats import opened
 
         with opened(file) as stream:
-            yield from ready_lines(cast(BufferedIOBase, stream), str(file), most)
+            yield from ready_lines(cast(BufferedIOBase, stream), str(file), most or MOST)
 
 
-def ready_lines(stream: BufferedIOBase, name: str, most: int) -> Iterator[Lines]:
-    """Chunks of lines with their places: all lines that have arrived, at most `most`, never waiting with one in hand.
+def count_lines(file: Path | None) -> int | None:
+    """How many lines a file has (plain or `.gz`); None of a stream, which may go on for ever."""
+    if file is None or not file.is_file():
+        return None
+    from plainformer.data.formats import opened
+
+    with opened(file) as stream:
+        return sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b""))
+
+
+def ready_lines(stream: BufferedIOBase, name: str, first: int, most: int | None = None) -> Iterator[Lines]:
+    """Chunks of lines with their places: all lines that have arrived, never waiting with one in hand; `first` of them
+    at the most, then four times as many each time, up to `most` (`first`, if not given).
 
     Raises:
-        InputError: a line is not UTF-8 text.
+        InputError: a line is not UTF-8 text; those before it come first.
     """
     waiting: list[bytes] = []
-    rest, done, ended = b"", 0, False
+    rest, done, ended, size = b"", 0, False, first
     while waiting or not ended:
-        while not ended and len(waiting) < most and (not waiting or _has_more(stream)):
+        while not ended and len(waiting) < size and (not waiting or _has_more(stream)):
             data = stream.read1(READ)
             ended = not data
             *whole, rest = (rest + data).split(b"\n")
             waiting += [*whole, *([rest] * bool(ended and rest))]
-        chunk, waiting = waiting[:most], waiting[most:]
-        numbers = range(done + 1, done + 1 + len(chunk))
+        chunk, waiting = waiting[:size], waiting[size:]
+        lines, wrong = _lines_until_wrong(chunk, name, done + 1)
+        if lines:
+            yield [f"{name}:{done + number}" for number in range(1, len(lines) + 1)], lines
+        if wrong is not None:
+            raise wrong
         done += len(chunk)
-        if chunk:
-            lines = [_line(line.removesuffix(b"\r"), name, number) for line, number in zip(chunk, numbers, strict=True)]
-            yield [f"{name}:{number}" for number in numbers], lines
+        size = min(GROWTH * size, most or first)
+
+
+def _lines_until_wrong(chunk: Sequence[bytes], name: str, number: int) -> tuple[list[str], InputError | None]:
+    """The text of lines, the first of which has this number, up to one that is none, and what is wrong with that."""
+    lines: list[str] = []
+    try:
+        for line in chunk:
+            lines.append(_line(line.removesuffix(b"\r"), name, number + len(lines)))
+    except InputError as error:
+        return lines, error
+    return lines, None
 
 
 def _has_more(stream: BufferedIOBase) -> bool:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from plainformer.decode.writer import TextScore, Writer
     from plainformer.text import Tokenizer
 
-MOST = 64  # lines scored at once
 LONGEST = 1024  # tokens of a source that is scored
 
 
@@ -51,7 +50,7 @@ def score(
     begin_work()
     loaded = load_as(model, (Writer, Translator), "score")
     if isinstance(loaded, Translator):
-        sys.stdout.writelines(_pair_lines(loaded, texts_or_lines(text, file, MOST), tokens, as_json))
+        sys.stdout.writelines(_pair_lines(loaded, texts_or_lines(text, file), tokens, as_json))
     else:
         _score_texts(loaded, _texts(text, file, lines), tokens, as_json)
 
@@ -80,7 +79,7 @@ def _score_texts(writer: "Writer", texts: Iterator[Lines], tokens: bool, as_json
 def _texts(texts: list[str] | None, file: Path | None, lines: bool) -> Iterator[Lines]:
     """The texts with their places, as they come."""
     if texts or lines:
-        yield from texts_or_lines(texts, file, MOST)
+        yield from texts_or_lines(texts, file)
     else:
         one = one_text(None, file, "text")
         yield [one.name], [one.text]

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plainformer.cli.output import one_line
-from plainformer.cli.reading import Lines, check_source, texts_or_lines
+from plainformer.cli.progress import show_progress
+from plainformer.cli.reading import Lines, check_source, count_lines, texts_or_lines
 from plainformer.cli.work import begin_work
 
 if TYPE_CHECKING:
     from plainformer.decode.translator import Translation, Translator
+
+SHOWN = 256  # lines of a file for which it pays to say how far the work is
 
 
 def translate(
@@ -40,7 +43,10 @@ def translate(
         str,
         typer.Option(help="Decode with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too)."),
     ] = "float32",
-    batch: Annotated[int, typer.Option(min=1, help="Most lines translated at once.")] = 64,
+    batch: Annotated[
+        int | None,
+        typer.Option(min=1, help="Most lines translated at once [default: 4096, fewer at first of a stream]."),
+    ] = None,
 ) -> None:
     """Translate sentences from the arguments, a file or standard input to standard output.
 
@@ -66,20 +72,35 @@ def translate(
     changes = {name: value for name, value in given.items() if value is not None}
     if n_best and beam is None:
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
-    _translate(translator, texts_or_lines(text, file, batch), n_best, max_source_tokens, changes)
+    lines = texts_or_lines(text, file, batch)
+    _translate(translator, lines, n_best, max_source_tokens, count_lines(file), changes)
 
 
 def _translate(
-    translator: "Translator", chunks: Iterator[Lines], n_best: int | None, most: int, changes: dict[str, Any]
+    translator: "Translator",
+    chunks: Iterator[Lines],
+    n_best: int | None,
+    most: int,
+    lines: int | None,
+    changes: dict[str, Any],
 ) -> None:
     """Print the translations as they come and, in the end, how many were cut. Raises InputError for a long line."""
     cut: list[str] = []
+    done = 0
+
+    def progress(number: int, _: int) -> None:
+        if lines is not None and lines > SHOWN:
+            show_progress("translated", done + number, lines)
+
     for where, chunk in chunks:
         translator.check_lengths(chunk, where, most)
-        for place, options in zip(where, translator.translate_n_best(chunk, **changes), strict=True):
+        found = translator.translate_n_best(chunk, expected=lines, progress=progress, **changes)
+        for place, options in zip(where, found, strict=True):
             sys.stdout.writelines(_lines_of(options, n_best))
             cut += [place] if options and not options[0].finished else []
         sys.stdout.flush()
+        done += len(chunk)
+        progress(0, 0)
     if cut:
         many = "1 translation reached the length bound and ends"
         if len(cut) > 1:

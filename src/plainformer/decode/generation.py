@@ -1,6 +1,7 @@
 """Many sources in, their best targets out, in the same order: the search over pools of like length."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import cache
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,11 +11,12 @@ from plainformer.decode.batch import check_ids, position_limit
 from plainformer.decode.beam import make_query
 from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
-from plainformer.decode.plan import Costs, plan, shares
+from plainformer.decode.plan import Costs, Planner, shares
 from plainformer.decode.pool import compile_ahead, is_ready, search_pool
 from plainformer.decode.search import Query
 from plainformer.decode.settings import PAPER, GenerationSettings
 from plainformer.errors import InputError, WorkError
+from plainformer.models.config import TransformerConfig
 from plainformer.shapes import Array, Bool
 
 
@@ -29,6 +31,7 @@ def generate(
     source_eos: int | None = None,
     batch_tokens: int = 2048,
     allowed: Collection[int] | None = None,
+    expected: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of every source, best first, sources in the order given.
@@ -43,6 +46,8 @@ def generate(
         batch_tokens: the most source tokens side by side, padding included. The decoder runs `beam_size` rows for each
             sentence, so memory grows with both.
         allowed: the ids that may be generated, None for the whole vocabulary. `pad` and `bos` never, `eos` always.
+        expected: how many sources will come in all, in this call and in later ones: for many it pays to compile more
+            shapes. These alone, if not given.
         progress: called whenever some are done, with the numbers of sources done and of all.
 
     Raises:
@@ -69,14 +74,14 @@ def generate(
         for found in search_pool(model, query(width), parts, bounds, **how):
             yield {members[place]: hypotheses for place, hypotheses in found}
 
-    pools = plan(
+    pools = _planner(config, rules, beam).plan(
         [len(source) for source in closed],
         batch_tokens,
         limit,
         beam=beam,
         at_once=at_once,
-        costs=Costs.of(config, beam),
-        is_ready=lambda size, width: is_ready(model, query(width), beam, size, width),
+        is_ready=lambda pool: is_ready(model, query(pool.width), beam, pool.size, pool.width),
+        times=max(1.0, (expected or 0) / max(1, len(sources))),
     )
     parts = [share for pool in pools for share in shares(pool, at_once)]
     for part in parts:
@@ -87,6 +92,11 @@ def generate(
         if progress is not None:
             progress(len(results), len(sources))
     return [results[index] for index in range(len(sources))]
+
+
+@cache
+def _planner(config: TransformerConfig, rules: Rules, beam: int) -> Planner:
+    return Planner(Costs.of(config, beam))
 
 
 def _checked(hypotheses: list[Hypothesis], index: int) -> list[Hypothesis]:

@@ -4,6 +4,7 @@ Every shape is compiled anew, for seconds; padding costs microseconds. So one se
 each given as many widths as pay.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ LEAST = 32  # rows of a search, beams counted: it reads all weights, which for f
 FEW = 8  # sentences that get a search of so many rows, where the usual one has more
 
 # What things take on two cores of today's servers, within a factor of two; all that hangs on it is which shapes pay.
-FLOPS = 5e10  # operations a second of a step's products
+FLOPS = 1e11  # operations a second of a step's products
 COMPILING = 0.5  # seconds for each layer of a model, for a new width
 
 
@@ -60,20 +61,18 @@ def plan(
     *,
     beam: int,
     at_once: int,
-    costs: Costs,
-    is_ready: Callable[[int, int], bool] = lambda size, width: False,
+    cost: Callable[[Pool, Sequence[int]], float],
 ) -> list[Pool]:
     """The pools of sources, the widest first, each of so many searches that run at once.
 
     Widths are 8, 16, 24, 32, 48, 64, 96, 128 and so on, so that other sources have the same, and of these the ones
-    that take the least time in all. The rows of a search are 1, 8, or a power of two that keeps all that runs at once
-    within `tokens`.
+    that cost least. The rows of a search are 1, 8, or a power of two that keeps all that runs at once within `tokens`.
 
     Args:
         lengths: of each source, its end counted.
         tokens: the most source tokens side by side, padding included.
         limit: the longest source that the model reads.
-        is_ready: whether searches of so many rows and such a width need not be compiled.
+        cost: of a pool whose sources have these lengths.
 
     Raises:
         InputError: `tokens` is below 1.
@@ -83,27 +82,66 @@ def plan(
     if not lengths:
         return []
     order = sorted(range(len(lengths)), key=lambda index: (lengths[index], -index))
-    widths = _widths(lengths[order[-1]], limit)
-    ends = [_first_above([lengths[index] for index in order], width) for width in widths]
-
-    def pool(start: int, width: int, end: int) -> Pool:
-        members = order[start:end][::-1]
-        return Pool(members, _rows(len(members), width, tokens, beam, at_once), width)
-
-    def cost(one: Pool) -> float:
-        compiling = 0.0 if is_ready(one.size, one.width) else costs.shape
-        return compiling + costs.running(one.width, [lengths[index] for index in one.members], one.size)
-
-    # best[k]: the least time for all sources up to the width k, and the pools that take it.
-    best: list[tuple[float, list[Pool]]] = [(0.0, [])]
-    for width, end in zip(widths, ends, strict=True):
-        found = [
-            (before + (cost(new) if new.members else 0.0), [*pools, *([new] if new.members else [])])
-            for (before, pools), start in zip(best, [0, *ends], strict=False)
-            for new in [pool(start, width, end)]
-        ]
+    ordered = [lengths[index] for index in order]
+    # best[k]: the least cost of all sources up to the width k, how many these are, and their pools.
+    best: list[tuple[float, int, list[Pool]]] = [(0.0, 0, [])]
+    for width in _widths(ordered[-1], limit):
+        end = bisect_right(ordered, width)
+        found = []
+        for before, start, pools in best:
+            if start == end:
+                found.append((before, end, pools))
+            else:
+                rows = _rows(end - start, width, tokens, beam, at_once)
+                new = Pool(order[start:end][::-1], rows, width)
+                found.append((before + cost(new, ordered[start:end]), end, [new, *pools]))
         best.append(min(found, key=lambda one: one[0]))
-    return best[-1][1][::-1]
+    return best[-1][2]
+
+
+class Planner:
+    """Plans, one after the other, for sources of one kind: what was lost with shapes that others would have beaten is
+    remembered, and when it comes to what a new shape takes to compile, that is compiled."""
+
+    def __init__(self, costs: Costs) -> None:
+        self._costs, self._lost = costs, 0.0
+
+    def plan(
+        self,
+        lengths: Sequence[int],
+        tokens: int,
+        limit: int | None,
+        *,
+        beam: int,
+        at_once: int,
+        is_ready: Callable[[Pool], bool],
+        times: float = 1.0,
+    ) -> list[Pool]:
+        """As the function `plan`, by time.
+
+        Args:
+            is_ready: whether searches of the shape of a pool need not be compiled.
+            times: how often as many sources as these will come, these included.
+        """
+
+        def running(pool: Pool, lengths: Sequence[int]) -> float:
+            return times * self._costs.running(pool.width, lengths, pool.size)
+
+        def together(pool: Pool, lengths: Sequence[int]) -> float:
+            compiling = 0.0 if is_ready(pool) else max(0.0, self._costs.shape - self._lost)
+            return compiling + running(pool, lengths)
+
+        how = {"beam": beam, "at_once": at_once}
+        found, best = (plan(lengths, tokens, limit, cost=cost, **how) for cost in (together, running))
+        if all(is_ready(pool) for pool in found):
+            spent, least = (
+                sum(running(pool, [lengths[index] for index in pool.members]) for pool in pools)
+                for pools in (found, best)
+            )
+            self._lost += spent - least
+        else:
+            self._lost = 0.0
+        return found
 
 
 def shares(pool: Pool, at_once: int) -> list[Pool]:
@@ -133,11 +171,6 @@ def _rows(count: int, width: int, tokens: int, beam: int, at_once: int) -> int:
     together = _power_of_two_within(tokens // width)
     rows = together // at_once if together * beam >= at_once * LEAST and together >= at_once else together
     return 1 if count == 1 else min(FEW, rows) if count <= FEW else rows
-
-
-def _first_above(ordered: Sequence[int], width: int) -> int:
-    """How many of numbers in order are at most `width`."""
-    return sum(length <= width for length in ordered)
 
 
 def _power_of_two_within(number: int) -> int:

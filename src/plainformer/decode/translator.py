@@ -66,9 +66,21 @@ class Translator:
         return [options[0].text if options else "" for options in self.translate_n_best(texts, **changes)]
 
     def translate_n_best(
-        self, texts: Sequence[str], *, progress: Callable[[int, int], None] | None = None, **changes: Any
+        self,
+        texts: Sequence[str],
+        *,
+        expected: int | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        **changes: Any,
     ) -> list[list[Translation]]:
-        """The `n_best` translations of every text, best first; an empty list for a blank text."""
+        """The `n_best` translations of every text, best first; an empty list for a blank text.
+
+        Args:
+            expected: how many texts will come in all, in this call and in later ones; these alone, if not given. For
+                many it pays to compile more.
+            progress: called whenever some are done, with the numbers of texts done and of all.
+            changes: as for `translate`.
+        """
         if isinstance(texts, str):
             raise InputError("translate takes a list of texts, and was given one text", fix="write translate([text])")
         settings = changed(self.settings, changes)
@@ -81,6 +93,7 @@ class Translator:
             settings,
             **self._special(),
             allowed=self._sayable(),
+            expected=expected,
             progress=progress,
         )
         results: list[list[Translation]] = [[] for _ in texts]
