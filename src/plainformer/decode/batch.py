@@ -1,16 +1,20 @@
 """Sentences of like length together, in few shapes, because every new shape is compiled anew."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import DTypeLike
 
+from plainformer.decode.plan import FLOPS, Pool, check_budget, pools_of, power_of_two_within
 from plainformer.errors import InputError
 from plainformer.models.config import SingleStackConfig, TransformerConfig
 from plainformer.shapes import Ids, Valid
 
-MULTIPLE = 8
+COMPILING = 0.1  # seconds for each layer of a forward pass, for a new shape; as rough as the figures in `plan`
 
 
 @dataclass(frozen=True)
@@ -36,11 +40,11 @@ def position_limit(config: TransformerConfig | SingleStackConfig) -> int | None:
 
 def group_by_length(
     lengths: Sequence[tuple[int, ...]], batch_tokens: int, config: TransformerConfig | SingleStackConfig
-) -> Iterator[Batch]:
-    """Group sentences, longest first, so that rows times padded tokens stay within `batch_tokens` (or one row).
+) -> list[Batch]:
+    """Group sentences, the longest first, so that rows times padded tokens stay within `batch_tokens` (or one row).
 
-    A padded length is a multiple of 8 (or the longest the model reads), a number of rows a power of two. The longest
-    come first so that a batch too large for the memory fails at once.
+    All sequences of a batch are padded to one width, of a few that pay (`plan.pools_of`). A number of rows is a power
+    of four, or as many as fit. The longest come first so that a batch too large for the memory fails at once.
 
     Args:
         lengths: of each sentence, the lengths of the sequences that are computed for it.
@@ -48,22 +52,39 @@ def group_by_length(
     Raises:
         InputError: `batch_tokens` is below 1.
     """
-    if batch_tokens < 1:
-        raise InputError(f"batch_tokens is {batch_tokens}", fix="give at least 1")
-    limit = position_limit(config)
-    order = sorted(range(len(lengths)), key=lambda index: (lengths[index], -index), reverse=True)
-    start = 0
-    while start < len(order):
-        padded = tuple(_padded(length, limit) for length in lengths[order[start]])
-        size = _power_of_two_within(batch_tokens // sum(padded))
-        members = order[start : start + size]
-        # Only the first sequence is in order of length: another may be longer further on, and leave room for fewer.
-        while size > 1 and size * sum(_longest(lengths, members, limit)) > batch_tokens:
-            size //= 2
-            members = members[:size]
-        padded = _longest(lengths, members, limit)
-        yield Batch(members, min(size, _power_of_two_above(len(members))), padded)
-        start += len(members)
+    check_budget(batch_tokens)
+    parts, layer = max(map(len, lengths), default=1), _layer(config)
+    layers = config.layers if isinstance(config, SingleStackConfig) else config.encoder_layers + config.decoder_layers
+
+    def most(width: int) -> int:
+        return power_of_two_within(batch_tokens // (parts * width))
+
+    def rows(count: int, width: int) -> int:
+        return min(most(width), next(4**power for power in range(count) if 4**power >= count))
+
+    def cost(pool: Pool, _: Sequence[int]) -> float:
+        tokens = sum(rows(len(part), pool.width) for part in _in_parts(pool.members, most(pool.width))) * pool.width
+        return layers * (COMPILING + 2.0 * layer * tokens / FLOPS)
+
+    return [
+        Batch(part, rows(len(part), pool.width), (pool.width,) * parts)
+        for pool in pools_of([max(each) for each in lengths], position_limit(config), rows=rows, cost=cost)
+        for part in _in_parts(pool.members, most(pool.width))
+    ]
+
+
+def shaped(*shape: int, dtype: DTypeLike = np.int32) -> Any:
+    """An array's shape, for a program that is to be compiled ahead."""
+    return jax.ShapeDtypeStruct(shape, dtype)
+
+
+def _layer(config: TransformerConfig | SingleStackConfig) -> int:
+    """The weights of a layer, roughly."""
+    return 4 * config.d_model**2 + 2 * config.d_model * config.d_ff
+
+
+def _in_parts(values: list[int], size: int) -> list[list[int]]:
+    return [values[start : start + size] for start in range(0, len(values), size)]
 
 
 def pad_rows(rows: Sequence[Sequence[int]], size: int, length: int, filler: int) -> tuple[Ids, Valid]:
@@ -104,23 +125,3 @@ def check_vocabulary(sequences: Sequence[Sequence[int]], vocab: int, side: str) 
                 where=f"{side} {index + 1}",
                 fix="encode the text with the tokenizer of this model",
             )
-
-
-def _padded(length: int, limit: int | None) -> int:
-    padded = -(-length // MULTIPLE) * MULTIPLE
-    return padded if limit is None else min(padded, limit)
-
-
-def _longest(lengths: Sequence[tuple[int, ...]], members: Sequence[int], limit: int | None) -> tuple[int, ...]:
-    """The padded length of each sequence of the `members`."""
-    return tuple(_padded(max(column), limit) for column in zip(*(lengths[i] for i in members), strict=True))
-
-
-def _power_of_two_within(number: int) -> int:
-    """The largest power of two that is at most `number`, and at least 1."""
-    return 1 << (max(number, 1).bit_length() - 1)
-
-
-def _power_of_two_above(number: int) -> int:
-    """The smallest power of two that is at least `number`."""
-    return 1 << (number - 1).bit_length()

@@ -8,8 +8,9 @@ anew, so that at any time the logits are those of the full forward of the window
 definition: the same tokens, in a dozen lines.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,8 +30,10 @@ from plainformer.shapes import Array, Bool, Int, Key, UInt32
 UNWRITTEN = -1
 ROUND = 64  # texts and windows have room for a multiple of this, so that those of like length share a program
 # What is known is read in pieces: how long they are, and for how many tokens or more. A longer one reads the weights
-# less often; a few lengths are few shapes to compile, and the longest bounds the memory.
+# less often; a few lengths are few shapes to compile, and the longest bounds the memory. A prompt that is no longer
+# than the shortest is read token by token, by the program that writes: one less to compile.
 PIECES = (256, 256), (64, 33), (16, 1)
+SHORT = 16
 
 
 class _Pages(eqx.Module):
@@ -98,7 +101,14 @@ def continuations(
         replace(settings, seed=0, max_tokens=1),
     )
 
-    known = min(lengths)  # tokens that every row has
+    least = min(lengths)  # tokens that every row has
+    known = 1 if least <= SHORT else least
+    # Read at first, and when a text outgrows the context.
+    reads = {known - 1 - window_start(known, config.context)}
+    reads |= (
+        {config.context - window_start(config.context + 1, config.context)} if ends.max() > config.context else set()
+    )
+    _compile_ahead(model, texts.shape, room, reads, keys, constants)
     while (ends > known).any():
         start = window_start(known, config.context)
         if start:
@@ -107,7 +117,7 @@ def continuations(
         pages = _Pages(jnp.asarray(texts), jnp.asarray(ends), jnp.int32(start), state)
         full = start + config.context + 1  # the last token of the window predicts one more
         while known < full and (ends > known).any():
-            before, known = known, min(known + burst, full, int(ends.max()))
+            before, known = known, min(max(known, least) + burst, full, int(ends.max()))
             pages = _write(model, pages, jnp.int32(known), keys, *constants)
             texts, ends = _texts_and_ends(pages, config.rows(config.vocab))
             rows = zip(texts, lengths, ends, strict=True)
@@ -134,16 +144,42 @@ def round_up(length: int) -> int:
 def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState:
     """The model's state after reading `ids` (rows, seq), none of them perhaps, with room for `room` tokens in all."""
     rows, length = ids.shape
-    state, done, places = _start(model, rows, room), 0, min(room, model.config.context)
-    while done < length:
+    state, done = _start(model, rows, room), 0
+    for piece in _pieces(length, min(room, model.config.context)):
         # The last piece is filled up: what is written beyond the length is hidden, and soon written over.
-        left, room_left = length - done, places - done
-        piece = next((long for long, least in PIECES if left >= least and long <= room_left), 1)
         tokens = ids[:, done : done + piece]
         filled = np.pad(tokens, ((0, 0), (0, piece - tokens.shape[1])))
         state = _read(model, jnp.asarray(filled), state)
         done += piece
-    return replace(state, written=jnp.full_like(state.written, length))
+    return replace(state, written=jnp.asarray(np.full(rows, length, np.int32)))
+
+
+def _pieces(length: int, places: int) -> Iterator[int]:
+    """How long the pieces are in which so many tokens are read, into so many places."""
+    done = 0
+    while done < length:
+        piece = next((long for long, least in PIECES if length - done >= least and long <= places - done), 1)
+        yield piece
+        done += piece
+
+
+def _compile_ahead(
+    model: LanguageModel,
+    shape: tuple[int, ...],
+    room: int,
+    reads: Collection[int],
+    keys: Key[Array, " rows"],
+    constants: Sequence[Any],
+) -> None:
+    """Have what writes texts of this shape, and reads so many tokens, compiled side by side."""
+    if (state := _start.ahead(model, shape[0], room)) is None:
+        return
+    number: Any = jax.ShapeDtypeStruct((), np.int32)
+    ends: Any = jax.ShapeDtypeStruct(shape[:1], np.int32)
+    texts: Any = jax.ShapeDtypeStruct(shape, np.int32)
+    _write.ahead(model, _Pages(texts, ends, number, state), number, keys, *constants)
+    for piece in {piece for length in reads for piece in _pieces(length, min(room, model.config.context))}:
+        _read.ahead(model, jax.ShapeDtypeStruct((shape[0], piece), np.int32), state)
 
 
 @program

@@ -78,7 +78,7 @@ class Labeller:
         model, config = self.model, self.model.config
         how = {"context": config.room, "allow_unknown": allow_unknown, "enclosed": config.enclosed}
         rows = encode_texts(self.tokenizer, texts, where=where, **how)
-        return by_length(lambda ids, valid: _logprobs(model, ids, valid), rows, model.config, len(self.labels))
+        return by_length(_logprobs, model, rows, model.config, len(self.labels))
 
     def embed(
         self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False

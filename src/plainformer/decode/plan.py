@@ -8,11 +8,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from plainformer.decode.batch import MULTIPLE
 from plainformer.decode.search import SLOTS
 from plainformer.errors import InputError
 from plainformer.models.config import TransformerConfig
 
+NARROWEST = 8
 LEAST = 32  # rows of a search, beams counted: it reads all weights, which for few rows takes longer than computing
 FEW = 8  # sentences that get a search of so many rows, where the usual one has more
 
@@ -54,36 +54,29 @@ class Costs(NamedTuple):
         return tokens * self.step * (1.0 + max(width, SLOTS) / self.half)
 
 
-def plan(
+def pools_of(
     lengths: Sequence[int],
-    tokens: int,
     limit: int | None,
     *,
-    beam: int,
-    at_once: int,
+    rows: Callable[[int, int], int],
     cost: Callable[[Pool, Sequence[int]], float],
 ) -> list[Pool]:
-    """The pools of sources, the widest first, each of so many searches that run at once.
+    """Sequences in pools of one width each, the widest first, at the least cost.
 
-    Widths are 8, 16, 24, 32, 48, 64, 96, 128 and so on, so that other sources have the same, and of these the ones
-    that cost least. The rows of a search are 1, 8, or a power of two that keeps all that runs at once within `tokens`.
+    Widths are 8, 16, 24, 32, 48, 64, 96, 128 and so on, so that other sequences have the same, and of these the ones
+    that cost least.
 
     Args:
-        lengths: of each source, its end counted.
-        tokens: the most source tokens side by side, padding included.
-        limit: the longest source that the model reads.
-        cost: of a pool whose sources have these lengths.
-
-    Raises:
-        InputError: `tokens` is below 1.
+        lengths: of each sequence.
+        limit: the longest that the model reads; None where it reads any.
+        rows: of a pool that has so many sequences, and a width.
+        cost: of a pool whose sequences have these lengths.
     """
-    if tokens < 1:
-        raise InputError(f"batch_tokens is {tokens}", fix="give at least 1")
     if not lengths:
         return []
     order = sorted(range(len(lengths)), key=lambda index: (lengths[index], -index))
     ordered = [lengths[index] for index in order]
-    # best[k]: the least cost of all sources up to the width k, how many these are, and their pools.
+    # best[k]: the least cost of all sequences up to the width k, how many these are, and their pools.
     best: list[tuple[float, int, list[Pool]]] = [(0.0, 0, [])]
     for width in _widths(ordered[-1], limit):
         end = bisect_right(ordered, width)
@@ -92,11 +85,16 @@ def plan(
             if start == end:
                 found.append((before, end, pools))
             else:
-                rows = _rows(end - start, width, tokens, beam, at_once)
-                new = Pool(order[start:end][::-1], rows, width)
+                new = Pool(order[start:end][::-1], rows(end - start, width), width)
                 found.append((before + cost(new, ordered[start:end]), end, [new, *pools]))
         best.append(min(found, key=lambda one: one[0]))
     return best[-1][2]
+
+
+def check_budget(tokens: int) -> None:
+    """Raises InputError where nothing fits into a batch of so many tokens."""
+    if tokens < 1:
+        raise InputError(f"batch_tokens is {tokens}", fix="give at least 1")
 
 
 class Planner:
@@ -117,12 +115,21 @@ class Planner:
         is_ready: Callable[[Pool], bool],
         times: float = 1.0,
     ) -> list[Pool]:
-        """As the function `plan`, by time.
+        """Sources in pools (`pools_of`), each of so many searches that run at once. The rows of a search are 1, 8, or a
+        power of two that keeps all that runs at once within `tokens`.
 
         Args:
+            tokens: the most source tokens side by side, padding included.
             is_ready: whether searches of the shape of a pool need not be compiled.
             times: how often as many sources as these will come, these included.
+
+        Raises:
+            InputError: `tokens` is below 1.
         """
+        check_budget(tokens)
+
+        def rows(count: int, width: int) -> int:
+            return _rows(count, width, tokens, beam, at_once)
 
         def running(pool: Pool, lengths: Sequence[int]) -> float:
             return times * self._costs.running(pool.width, lengths, pool.size)
@@ -131,8 +138,7 @@ class Planner:
             compiling = 0.0 if is_ready(pool) else max(0.0, self._costs.shape - self._lost)
             return compiling + running(pool, lengths)
 
-        how = {"beam": beam, "at_once": at_once}
-        found, best = (plan(lengths, tokens, limit, cost=cost, **how) for cost in (together, running))
+        found, best = (pools_of(lengths, limit, rows=rows, cost=cost) for cost in (together, running))
         if all(is_ready(pool) for pool in found):
             spent, least = (
                 sum(running(pool, [lengths[index] for index in pool.members]) for pool in pools)
@@ -153,7 +159,7 @@ def shares(pool: Pool, at_once: int) -> list[Pool]:
 
 def _widths(longest: int, limit: int | None) -> list[int]:
     """Widths up to the one that the longest source needs."""
-    found, power = [MULTIPLE], 2 * MULTIPLE
+    found, power = [NARROWEST], 2 * NARROWEST
     while found[-1] < longest:
         found += [power, power + power // 2]
         power *= 2
@@ -168,11 +174,11 @@ def _widths(longest: int, limit: int | None) -> list[int]:
 
 def _rows(count: int, width: int, tokens: int, beam: int, at_once: int) -> int:
     """The rows of one search, of `at_once` at a time."""
-    together = _power_of_two_within(tokens // width)
+    together = power_of_two_within(tokens // width)
     rows = together // at_once if together * beam >= at_once * LEAST and together >= at_once else together
     return 1 if count == 1 else min(FEW, rows) if count <= FEW else rows
 
 
-def _power_of_two_within(number: int) -> int:
+def power_of_two_within(number: int) -> int:
     """The largest power of two that is at most `number`, and at least 1."""
     return 1 << (max(number, 1).bit_length() - 1)

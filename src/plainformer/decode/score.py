@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.decode.batch import check_ids, check_vocabulary, group_by_length, pad_rows
+from plainformer.decode.batch import check_ids, check_vocabulary, group_by_length, pad_rows, shaped
 from plainformer.decode.contract import EncoderDecoder
 from plainformer.decode.window import windows
 from plainformer.errors import InputError
@@ -88,7 +88,11 @@ def score_pairs(
     closing = eos if source_eos is None else source_eos
     scores: dict[int, PairScore] = {}
     lengths = [(len(source) + 1, len(target) + 1) for source, target in zip(sources, targets, strict=True)]
-    for batch in group_by_length(lengths, batch_tokens, model.config):
+    batches = group_by_length(lengths, batch_tokens, model.config)
+    for size, source_length, target_length in {(batch.size, *batch.lengths) for batch in batches}:
+        source, target = shaped(size, source_length), shaped(size, target_length)
+        forced_logprobs.ahead(model, source, shaped(size, source_length, dtype=np.bool_), target, target)
+    for batch in batches:
         rows, (source_length, target_length) = batch.size, batch.lengths
         source, source_valid = pad_rows([[*sources[i], closing] for i in batch.members], rows, source_length, closing)
         target_in, _ = pad_rows([[bos, *targets[i]] for i in batch.members], rows, target_length, pad)
@@ -122,7 +126,10 @@ def score_texts(
     context = model.config.context
     pieces = [_Piece(index, *window) for index, text in enumerate(texts) for window in windows(len(text), context)]
     scores: dict[_Piece, list[float]] = {}
-    for batch in group_by_length([(piece.last - 1 - piece.start,) for piece in pieces], batch_tokens, model.config):
+    batches = group_by_length([(piece.last - 1 - piece.start,) for piece in pieces], batch_tokens, model.config)
+    for shape in {(batch.size, *batch.lengths) for batch in batches}:
+        text_logprobs.ahead(model, shaped(*shape), shaped(*shape))
+    for batch in batches:
         members, (length,) = [pieces[member] for member in batch.members], batch.lengths
         read = [texts[piece.text][piece.start : piece.last - 1] for piece in members]
         said = [texts[piece.text][piece.start + 1 : piece.last] for piece in members]

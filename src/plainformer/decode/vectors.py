@@ -1,17 +1,18 @@
 """Sentence vectors: the mean of an encoder's hidden states over a text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.decode.batch import group_by_length, pad_rows
+from plainformer.decode.batch import group_by_length, pad_rows, shaped
 from plainformer.decode.texts import encode_texts
 from plainformer.errors import WorkError
 from plainformer.models.config import EncoderConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
 from plainformer.nn.pooling import mean_pool
-from plainformer.programs.program import program
+from plainformer.programs.program import Program, program
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.text import Tokenizer
 
@@ -31,20 +32,24 @@ def embed_texts(
     rows = encode_texts(
         tokenizer, texts, where=where, context=config.room, allow_unknown=allow_unknown, enclosed=config.enclosed
     )
-    return by_length(lambda ids, valid: _vectors(encoder, ids, valid), rows, config, config.d_model)
+    return by_length(_vectors, encoder, rows, config, config.d_model)
 
 
 def by_length(
-    compute: Callable[[Ids, Valid], Float[Array, "batch width"]],
-    rows: Sequence[Sequence[int]],
-    config: EncoderConfig,
-    width: int,
+    compute: Program, model: eqx.Module, rows: Sequence[Sequence[int]], config: EncoderConfig, width: int
 ) -> NDArray[np.float32]:
-    """`compute` of all rows (texts, width), those of like length together. Raises WorkError as `check_finite`."""
+    """`compute(model, ids, valid)` of all rows (texts, width), those of like length together.
+
+    Raises:
+        WorkError: as `check_finite`.
+    """
     found = np.zeros((len(rows), width), np.float32)
-    for batch in group_by_length([(len(row),) for row in rows], BATCH_TOKENS, config):
+    batches = group_by_length([(len(row),) for row in rows], BATCH_TOKENS, config)
+    for shape in {(batch.size, *batch.lengths) for batch in batches}:
+        compute.ahead(model, shaped(*shape), shaped(*shape, dtype=np.bool_))
+    for batch in batches:
         ids, valid = pad_rows([rows[member] for member in batch.members], batch.size, batch.lengths[0], 0)
-        found[batch.members] = np.asarray(compute(ids, valid))[: len(batch.members)]
+        found[batch.members] = np.asarray(compute(model, ids, valid))[: len(batch.members)]
     check_finite(found)
     return found
 
