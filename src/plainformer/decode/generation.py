@@ -78,7 +78,6 @@ def generate(
         [len(source) for source in closed],
         batch_tokens,
         limit,
-        beam=beam,
         at_once=at_once,
         is_ready=lambda pool: is_ready(model, query(pool.width), beam, pool.size, pool.width),
         times=max(1.0, (expected or 0) / max(1, len(sources))),

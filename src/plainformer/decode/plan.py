@@ -12,8 +12,7 @@ from plainformer.decode.search import SLOTS
 from plainformer.errors import InputError
 from plainformer.models.config import TransformerConfig
 
-NARROWEST = 8
-LEAST = 32  # rows of a search, beams counted: it reads all weights, which for few rows takes longer than computing
+NARROWEST, WIDER = 8, 4  # the least width, and how many times as wide as it must be one may be
 FEW = 8  # sentences that get a search of so many rows, where the usual one has more
 
 # What things take on two cores of today's servers, within a factor of two; all that hangs on it is which shapes pay.
@@ -110,7 +109,6 @@ class Planner:
         tokens: int,
         limit: int | None,
         *,
-        beam: int,
         at_once: int,
         is_ready: Callable[[Pool], bool],
         times: float = 1.0,
@@ -129,7 +127,7 @@ class Planner:
         check_budget(tokens)
 
         def rows(count: int, width: int) -> int:
-            return _rows(count, width, tokens, beam, at_once)
+            return _rows(count, width, tokens, at_once)
 
         def running(pool: Pool, lengths: Sequence[int]) -> float:
             return times * self._costs.running(pool.width, lengths, pool.size)
@@ -158,24 +156,19 @@ def shares(pool: Pool, at_once: int) -> list[Pool]:
 
 
 def _widths(longest: int, limit: int | None) -> list[int]:
-    """Widths up to the one that the longest source needs."""
+    """Widths up to the one that the longest sequence needs, and some that are wider, which may be ready."""
     found, power = [NARROWEST], 2 * NARROWEST
-    while found[-1] < longest:
+    while found[-1] < WIDER * longest:
         found += [power, power + power // 2]
         power *= 2
-    while len(found) > 1 and found[-2] >= longest:
-        found.pop()
-    return (
-        found
-        if limit is None
-        else [*(width for width in found if width < limit), *([limit] if found[-1] >= limit else [])]
-    )
+    if limit is None or found[-1] < limit:
+        return found
+    return [*(width for width in found if width < limit), limit]
 
 
-def _rows(count: int, width: int, tokens: int, beam: int, at_once: int) -> int:
+def _rows(count: int, width: int, tokens: int, at_once: int) -> int:
     """The rows of one search, of `at_once` at a time."""
-    together = power_of_two_within(tokens // width)
-    rows = together // at_once if together * beam >= at_once * LEAST and together >= at_once else together
+    rows = power_of_two_within(tokens // width // at_once)
     return 1 if count == 1 else min(FEW, rows) if count <= FEW else rows
 
 

@@ -19,11 +19,11 @@ from plainformer.decode.batch import pad_rows
 from plainformer.decode.beam import advance, begin, begun, live_rows, ranked, widened
 from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
-from plainformer.decode.plan import LEAST
 from plainformer.decode.search import SLOTS, Query, Search
 from plainformer.programs.program import program
 from plainformer.shapes import Array, Bool, Ids, Int, Valid
 
+LEAST = 32  # rows of a stage, beams counted: it reads all weights, which for few rows takes longer than computing
 FREE = 2  # rows of a stage are filled again when one in so many is free
 SPARE = 4  # slots that whoever moves on need not have filled: one in so many
 GROWTH = 8  # from the slots of a stage to those of the next

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from plainformer.decode import GenerationSettings, generate, generation
-from plainformer.decode.abreast import LEAST, divided, side_by_side
+from plainformer.decode.abreast import side_by_side
 
 
 def counting(name: str, turns: int) -> Iterator[tuple[str, int]]:
@@ -17,9 +17,10 @@ def counting(name: str, turns: int) -> Iterator[tuple[str, int]]:
         yield name, turn
 
 
+@pytest.mark.parametrize("at_once", [1, 2, 5])
 @pytest.mark.parametrize("turns", [{"a": 3}, {"a": 3, "b": 5}, {"a": 0, "b": 1, "c": 4}])
-def test_everything_that_is_found_comes_once_and_each_search_in_order(turns: dict[str, int]) -> None:
-    found = list(side_by_side([counting(name, number) for name, number in turns.items()]))
+def test_everything_that_is_found_comes_once_and_each_search_in_order(turns: dict[str, int], at_once: int) -> None:
+    found = list(side_by_side([counting(name, number) for name, number in turns.items()], at_once))
     assert {name: [turn for other, turn in found if other == name] for name in turns} == {
         name: list(range(number)) for name, number in turns.items()
     }
@@ -32,14 +33,28 @@ def test_searches_are_at_work_at_once() -> None:
         all_here.wait()  # ends only if the other search is here too
         yield threading.get_ident()
 
-    assert len(set(side_by_side([search(), search()]))) == 2
+    assert len(set(side_by_side([search(), search()], 2))) == 2
 
 
-def test_one_search_stays_in_the_thread_of_its_caller() -> None:
+def test_no_more_searches_are_at_work_than_are_asked_for() -> None:
+    here, most = [], []
+
+    def search(number: int) -> Iterator[int]:
+        here.append(number)
+        most.append(len(here))
+        yield number
+        here.remove(number)
+
+    assert sorted(side_by_side([search(number) for number in range(7)], 2)) == list(range(7))
+    assert max(most) <= 2
+
+
+@pytest.mark.parametrize(("searches", "at_once"), [(1, 2), (3, 1)])
+def test_what_runs_alone_stays_in_the_thread_of_its_caller(searches: int, at_once: int) -> None:
     def search() -> Iterator[int]:
         yield threading.get_ident()
 
-    assert list(side_by_side([search()])) == [threading.get_ident()]
+    assert list(side_by_side([search() for _ in range(searches)], at_once)) == [threading.get_ident()] * searches
 
 
 def test_what_a_search_raises_reaches_the_caller_and_nothing_goes_on() -> None:
@@ -49,24 +64,8 @@ def test_what_a_search_raises_reaches_the_caller_and_nothing_goes_on() -> None:
 
     running, endless = threading.active_count(), counting("endless", 10**9)
     with pytest.raises(ArithmeticError, match="not finite"):
-        list(side_by_side([broken(), endless]))
+        list(side_by_side([broken(), endless], 2))
     assert threading.active_count() == running
-
-
-@pytest.mark.parametrize("beam", [1, 4, 5, 100])
-@pytest.mark.parametrize("size", [1, 2, 16, 64, 256])
-def test_a_divided_pool_has_every_sentence_once_and_no_more_rows_than_before(size: int, beam: int) -> None:
-    members = list(range(3, 203))
-    parts = divided((members, size, 24), beam, 2)
-    assert sorted(index for part, _, _ in parts for index in part) == members
-    assert sum(rows for _, rows, _ in parts) == size
-    assert {width for _, _, width in parts} == {24}
-    assert all(part and rows >= 1 for part, rows, _ in parts)
-    assert len(parts) == 1 or all(rows * beam >= LEAST for _, rows, _ in parts)
-    if size * beam == 256:
-        assert len(parts) == 2
-    if len(parts) == 2:  # each has long and short ones
-        assert abs(np.mean(parts[0][0]) - np.mean(parts[1][0])) <= 1
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -85,5 +84,5 @@ def test_two_searches_find_what_one_finds(toys: SimpleNamespace, beam: int, monk
         monkeypatch.setattr(generation, "search_pool", noted)
         monkeypatch.setattr(generation, "searches_at_once", lambda at_once=at_once: at_once)
         found.append(generate(toys.make(eos_bonus=-1.0), sources, settings, batch_tokens=2048, **toys.ids))
-    assert max(sizes[2]) == max(sizes[1]) // 2
+    assert max(sizes[2]) == max(sizes[1]) // 2  # as many rows in all
     assert found[0] == found[1]

@@ -11,20 +11,19 @@ from plainformer.decode.pool import filled, stages
 
 
 def test_the_slots_of_each_stage() -> None:
-    """Twice as many each time; the last has a quarter of the ones before it to spare."""
-    assert stages(24, 70) == [24, 48, 82]
-    assert [stages(16, longest) for longest in (1, 16, 17, 31, 32, 33, 66)] == [
+    """Eight times as many each time; the last has a quarter of the ones before it to spare."""
+    assert stages(24, 400) == [24, 192, 448]
+    assert [stages(16, longest) for longest in (1, 16, 17, 66, 128, 129)] == [
         [1],
         [16],
         [16, 21],
-        [16, 35],
-        [16, 36],
-        [16, 32, 41],
-        [16, 32, 64, 82],
+        [16, 70],
+        [16, 132],
+        [16, 128, 161],
     ]
 
 
-@pytest.mark.parametrize("longest", [5, 17, 28, 33, 63, 100])
+@pytest.mark.parametrize("longest", [5, 17, 28, 33, 63, 100, 150])
 def test_a_stage_runs_out_of_slots_only_where_a_sentence_may_move_on(longest: int) -> None:
     """Played without a model: a sentence is the set of its slots, and takes the first that is in none, at each step.
 
@@ -59,14 +58,14 @@ def test_who_moves_on_is_found_as_if_alone(
     draw = np.random.default_rng(3)
     sources = [draw.integers(0, 19, size=length).tolist() for length in draw.integers(0, 8, size=70)]
     settings = GenerationSettings(beam_size=beam, max_ratio=3.0, max_margin=3)
-    model, ids, moves, move = toys.make(eos_bonus=-4.0), toys.ids, [], pool._moved
+    model, ids, moves, move = toys.make(eos_bonus=-4.0), toys.ids, [], pool.hand_over
 
     def noted(*arguments: Any) -> Any:
-        moves.append(arguments[-1])
+        moves.append(arguments[1].tokens.shape[2])
         return move(*arguments)
 
     monkeypatch.setattr(pool, "stages", lambda first, longest: stages(slots, longest))
-    monkeypatch.setattr(pool, "_moved", noted)
+    monkeypatch.setattr(pool, "hand_over", noted)
     found = generate(model, sources, settings, batch_tokens=128, **ids)
     assert set(moves) == set(stages(slots, settings.bound(8))[1:])  # some to every stage
     for source, hypotheses in zip(sources, found, strict=True):
