@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import DTypeLike
 
-from plainformer.decode.plan import FLOPS, Pool, check_budget, pools_of, power_of_two_within
+from plainformer.decode.plan import FLOPS, Load, check_budget, pools_of, power_of_two_within
 from plainformer.errors import InputError
 from plainformer.models.config import SingleStackConfig, TransformerConfig
 from plainformer.shapes import Ids, Valid
@@ -62,9 +62,10 @@ def group_by_length(
     def rows(count: int, width: int) -> int:
         return min(most(width), next(4**power for power in range(count) if 4**power >= count))
 
-    def cost(pool: Pool, _: Sequence[int]) -> float:
-        tokens = sum(rows(len(part), pool.width) for part in _in_parts(pool.members, most(pool.width))) * pool.width
-        return layers * (COMPILING + 2.0 * layer * tokens / FLOPS)
+    def cost(load: Load) -> float:
+        whole, rest = divmod(load.sequences, most(load.width))
+        filled = whole * most(load.width) + (rows(rest, load.width) if rest else 0)
+        return layers * (COMPILING * ((whole > 0) + (rest > 0)) + 2.0 * layer * parts * filled * load.width / FLOPS)
 
     return [
         Batch(part, rows(len(part), pool.width), (pool.width,) * parts)

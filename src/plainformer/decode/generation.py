@@ -79,7 +79,7 @@ def generate(
         batch_tokens,
         limit,
         at_once=at_once,
-        is_ready=lambda pool: is_ready(model, query(pool.width), beam, pool.size, pool.width),
+        is_ready=lambda size, width: is_ready(model, query(width), beam, size, width),
         times=max(1.0, (expected or 0) / max(1, len(sources))),
     )
     parts = [share for pool in pools for share in shares(pool, at_once)]

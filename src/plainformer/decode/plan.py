@@ -6,6 +6,7 @@ each given as many widths as pay.
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from plainformer.decode.search import SLOTS
@@ -27,6 +28,10 @@ class Pool(NamedTuple):
     size: int
     width: int
 
+    def load(self, lengths: Sequence[int]) -> "Load":
+        """What it has to do, where all sequences have these lengths."""
+        return Load(len(self.members), sum(lengths[index] for index in self.members), self.size, self.width)
+
 
 class Costs(NamedTuple):
     """What a search takes, in seconds.
@@ -47,18 +52,23 @@ class Costs(NamedTuple):
         layers = config.encoder_layers + config.decoder_layers
         return cls(2.0 * weights * beam / FLOPS, 0.6 * config.d_model, COMPILING * layers)
 
-    def running(self, width: int, lengths: Sequence[int], rows: int) -> float:
-        """A pool of a width: outputs are about as long as sources, and in the end rows stand empty."""
-        tokens = sum(lengths) + 0.5 * width * min(rows, len(lengths))
-        return tokens * self.step * (1.0 + max(width, SLOTS) / self.half)
+    def running(self, load: "Load") -> float:
+        """A pool: outputs are about as long as sources, and in the end rows stand empty."""
+        tokens = load.tokens + 0.5 * load.width * min(load.size, load.sequences)
+        return tokens * self.step * (1.0 + max(load.width, SLOTS) / self.half)
+
+
+class Load(NamedTuple):
+    """What a pool would have to do: how many sequences there are, their tokens in all, its rows and its width."""
+
+    sequences: int
+    tokens: int
+    size: int
+    width: int
 
 
 def pools_of(
-    lengths: Sequence[int],
-    limit: int | None,
-    *,
-    rows: Callable[[int, int], int],
-    cost: Callable[[Pool, Sequence[int]], float],
+    lengths: Sequence[int], limit: int | None, *, rows: Callable[[int, int], int], cost: Callable[[Load], float]
 ) -> list[Pool]:
     """Sequences in pools of one width each, the widest first, at the least cost.
 
@@ -69,25 +79,29 @@ def pools_of(
         lengths: of each sequence.
         limit: the longest that the model reads; None where it reads any.
         rows: of a pool that has so many sequences, and a width.
-        cost: of a pool whose sequences have these lengths.
     """
     if not lengths:
         return []
     order = sorted(range(len(lengths)), key=lambda index: (lengths[index], -index))
     ordered = [lengths[index] for index in order]
-    # best[k]: the least cost of all sequences up to the width k, how many these are, and their pools.
-    best: list[tuple[float, int, list[Pool]]] = [(0.0, 0, [])]
+    tokens = [0, *accumulate(ordered)]
+    # best[k]: the least cost of all sequences up to the width k, how many these are, and where pools end, with widths.
+    best: list[tuple[float, int, list[tuple[int, int]]]] = [(0.0, 0, [])]
     for width in _widths(ordered[-1], limit):
         end = bisect_right(ordered, width)
         found = []
-        for before, start, pools in best:
+        for before, start, ends in best:
             if start == end:
-                found.append((before, end, pools))
-            else:
-                new = Pool(order[start:end][::-1], rows(end - start, width), width)
-                found.append((before + cost(new, ordered[start:end]), end, [new, *pools]))
+                found.append((before, end, ends))
+                continue
+            load = Load(end - start, tokens[end] - tokens[start], rows(end - start, width), width)
+            found.append((before + cost(load), end, [*ends, (end, width)]))
         best.append(min(found, key=lambda one: one[0]))
-    return best[-1][2]
+    ends = best[-1][2]
+    return [
+        Pool(order[start:end][::-1], rows(end - start, width), width)
+        for start, (end, width) in zip([0, *(end for end, _ in ends)], ends, strict=False)
+    ][::-1]
 
 
 def check_budget(tokens: int) -> None:
@@ -110,7 +124,7 @@ class Planner:
         limit: int | None,
         *,
         at_once: int,
-        is_ready: Callable[[Pool], bool],
+        is_ready: Callable[[int, int], bool],
         times: float = 1.0,
     ) -> list[Pool]:
         """Sources in pools (`pools_of`), each of so many searches that run at once. The rows of a search are 1, 8, or a
@@ -118,7 +132,7 @@ class Planner:
 
         Args:
             tokens: the most source tokens side by side, padding included.
-            is_ready: whether searches of the shape of a pool need not be compiled.
+            is_ready: whether searches of so many rows and such a width need not be compiled.
             times: how often as many sources as these will come, these included.
 
         Raises:
@@ -129,19 +143,16 @@ class Planner:
         def rows(count: int, width: int) -> int:
             return _rows(count, width, tokens, at_once)
 
-        def running(pool: Pool, lengths: Sequence[int]) -> float:
-            return times * self._costs.running(pool.width, lengths, pool.size)
+        def running(load: Load) -> float:
+            return times * self._costs.running(load)
 
-        def together(pool: Pool, lengths: Sequence[int]) -> float:
-            compiling = 0.0 if is_ready(pool) else max(0.0, self._costs.shape - self._lost)
-            return compiling + running(pool, lengths)
+        def together(load: Load) -> float:
+            compiling = 0.0 if is_ready(load.size, load.width) else max(0.0, self._costs.shape - self._lost)
+            return compiling + running(load)
 
         found, best = (pools_of(lengths, limit, rows=rows, cost=cost) for cost in (together, running))
-        if all(is_ready(pool) for pool in found):
-            spent, least = (
-                sum(running(pool, [lengths[index] for index in pool.members]) for pool in pools)
-                for pools in (found, best)
-            )
+        if all(is_ready(pool.size, pool.width) for pool in found):
+            spent, least = (sum(running(pool.load(lengths)) for pool in pools) for pools in (found, best))
             self._lost += spent - least
         else:
             self._lost = 0.0

@@ -11,7 +11,7 @@ LENGTHS = [1, 3, 40, 21, 20, 39, 9, 12, 8, 17, 17, 500, 1]
 
 
 def planned(lengths: list[int], tokens: int = 2048, limit: int | None = None, **options: object) -> list[Pool]:
-    how = {"at_once": 2, "is_ready": lambda pool: False} | options
+    how = {"at_once": 2, "is_ready": lambda size, width: False} | options
     return Planner(Costs.of(TINY, 5)).plan(lengths, tokens, limit, **how)  # pyright: ignore[reportArgumentType]
 
 
@@ -39,15 +39,15 @@ def test_one_sentence_is_searched_alone_and_in_the_narrowest_shape() -> None:
 
 def test_what_is_ready_is_preferred() -> None:
     lengths = [10] * 100
-    assert [pool.width for pool in planned(lengths)] == [16]
-    assert [pool.width for pool in planned(lengths, is_ready=lambda pool: pool.width == 32)] == [32]
+    assert [pool.width for pool in planned(lengths, is_ready=lambda size, width: width == 16)] == [16]
+    assert [pool.width for pool in planned(lengths, is_ready=lambda size, width: width == 32)] == [32]
 
 
 def test_a_shape_is_compiled_once_so_much_was_lost_without_it() -> None:
     planner, ready, widths = Planner(Costs.of(TINY, 5)), {48}, []
 
-    def is_ready(pool: Pool) -> bool:
-        return pool.width in ready
+    def is_ready(size: int, width: int) -> bool:
+        return width in ready
 
     for _ in range(60):
         pools = planner.plan([10] * 400, 2048, None, at_once=2, is_ready=is_ready)
@@ -74,7 +74,7 @@ def test_shares_have_every_source_once_and_long_and_short_ones_each() -> None:
 
 def test_nothing_has_no_pool() -> None:
     assert planned([]) == []
-    assert pools_of([], None, rows=lambda count, width: 1, cost=lambda pool, lengths: 0.0) == []
+    assert pools_of([], None, rows=lambda count, width: 1, cost=lambda load: 0.0) == []
 
 
 def test_a_budget_of_nothing_is_refused() -> None:
