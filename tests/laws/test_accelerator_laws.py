@@ -34,7 +34,7 @@ from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.stack import scanned
 from plainformer.nn.trace import traced
 from plainformer.objective import LanguageObjective, MaskedObjective, TranslationObjective
-from plainformer.train import step as step_module
+from plainformer.programs import program as program_module
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant
 from plainformer.train.state import initial_state
@@ -57,7 +57,7 @@ def another_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(flash, "accelerator", lambda: request.getfixturevalue("machine"))
     for module in (machine_module, objective_module):
         monkeypatch.setattr(module, "default_device", lambda: SimpleNamespace(platform="another"))
-    monkeypatch.setattr(step_module, "compiler_options", dict)
+    monkeypatch.setattr(program_module, "compiler_options", dict)
     cudnn = SimpleNamespace(cudnn_get_version=lambda: 91000)
     monkeypatch.setattr("jax._src.cudnn.fused_attention_stablehlo.cuda_versions", cudnn)
 

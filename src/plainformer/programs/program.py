@@ -43,7 +43,6 @@ class Program:
         *,
         donate: Sequence[int] = (),
         depends_on: Any = None,
-        options: Callable[[], dict[str, Any]] = compiler_options,
     ) -> None:
         """
         Args:
@@ -51,10 +50,8 @@ class Program:
             donate: the numbers of the arguments whose memory the results take.
             depends_on: what a function inside another closes over; a digest of it is part of the name under which
                 executables are kept. None for a function of a module, which closes over nothing.
-            options: of the compiler; asked for when a program is first wanted, since they depend on the device.
         """
-        self._function, self._donated, self._options = function, frozenset(donate), options
-        self._depends_on = depends_on
+        self._function, self._donated, self._depends_on = function, frozenset(donate), depends_on
         self._jit: Any = None
         self._places: dict[Hashable, _Place] = {}
         self._lock = Lock()
@@ -92,7 +89,7 @@ class Program:
         if _key(parts, static) in self._places:
             return True
         try:
-            return kept.is_on() and kept.has(digest_of(self._identity(), args, self._donated, self._options()))
+            return kept.is_on() and kept.has(digest_of(self._identity(), args, self._donated, compiler_options()))
         except Indescribable:
             return False
 
@@ -111,7 +108,7 @@ class Program:
     def _jitted(self) -> Any:
         with self._lock:
             if self._jit is None:
-                options: Any = self._options()
+                options: Any = compiler_options()  # which depend on the device, and to ask for that starts JAX
                 self._jit = jax.jit(self._on_arrays, static_argnums=2, donate_argnums=0, compiler_options=options)
         return self._jit
 
@@ -148,7 +145,7 @@ class Program:
     def _find(self, place: "_Place", args: Sequence[Any], parts: _Parts, static: "_Static") -> None:
         """Load what is kept, or else trace the function, and compile it in the background."""
         try:
-            name = digest_of(self._identity(), args, self._donated, self._options())
+            name = digest_of(self._identity(), args, self._donated, compiler_options())
         except Indescribable:
             name = None
         held = None if name is None else kept.read(name)
@@ -158,7 +155,8 @@ class Program:
             return
         self.compiling(len(self._places))
         began = time.perf_counter()
-        lowered = self._jitted().lower(*parts, static)
+        # Of shapes alone: a program does not depend on whether it was asked for ahead.
+        lowered = self._jitted().lower(*jax.tree.map(_shape_of, parts), static)
         place.result = _whole(*lowered.out_info)
         place.executable = _compiling().submit(_compile, lowered, place.result, name, began)
 
@@ -235,6 +233,10 @@ def _key(parts: _Parts, static: _Static) -> Hashable:
 
 def _is_array(leaf: Any) -> bool:
     return isinstance(leaf, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+
+
+def _shape_of(leaf: Any) -> jax.ShapeDtypeStruct:
+    return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, weak_type=_is_weak(leaf))
 
 
 def _is_weak(leaf: Any) -> bool:

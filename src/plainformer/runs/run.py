@@ -15,6 +15,7 @@ from plainformer.folder import KINDS, AnyConfig, Model, model_type_of
 from plainformer.models.parts import count_parameters
 from plainformer.nn import foreign_code
 from plainformer.nn.stack import scanned, written_out
+from plainformer.programs import kept
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
 from plainformer.runs.classification import ClassificationTask
 from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_settings, old_tokenizers
@@ -81,12 +82,14 @@ def run_recipe(
         # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
         key = jax.random.key(recipe.train.seed)
         init_key, dropout_key, pairs_key = (jax.random.fold_in(key, role) for role in (0, 1, 2))
+        schedule = schedule_of(recipe, work.config.d_model)
+        optimizer = optimizer_of(recipe, schedule)
+        step = _begun_step(work, recipe, optimizer, init_key, dropout_key) if task.start is None else None
         model = (work.initial or _new_model)(work.config, init_key)
         say(f"model: {count_parameters(model):,} parameters")
         model, frozen, work = tune(work, model, recipe.tune, task.start, pairs_key, say)
-        schedule = schedule_of(recipe, work.config.d_model)
-        optimizer = optimizer_of(recipe, schedule)
         state, looked = replicate(initial_state(model, optimizer, frozen), mesh), Progress()
+        step = step or _step_of(work, recipe, optimizer, frozen, dropout_key)
         least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
         del model  # which the state has, and may give up
 
@@ -100,7 +103,7 @@ def run_recipe(
                 say(f"resuming after step {int(state.step):,}")
             state = _in_loops(state, least, say)
             log = _open_log(folder, recipe, int(state.step), work.unit)
-            step = _step_of(work, recipe, optimizer, frozen, dropout_key, log)
+            step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
             around = Surroundings(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
             try:
                 state, reason = train(state, looked, _loop_settings(recipe), around)
@@ -157,13 +160,30 @@ def _step_of(
     optimizer: optax.GradientTransformation,
     frozen: frozenset[str],
     key: PRNGKeyArray,
-    log: Log,
 ) -> Step:
-    """The task's step, which says what it compiles."""
+    """The task's step."""
     how = recipe.train
     settings = StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
-    step = make_step(work.objective, optimizer, settings, key)
-    step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
+    made_of = recipe.optimizer.model_dump(), recipe.schedule.model_dump(), work.config.d_model, how.steps
+    return make_step(work.objective, optimizer, settings, key, made_of=made_of)
+
+
+def _begun_step(
+    work: Work,
+    recipe: Recipe,
+    optimizer: optax.GradientTransformation,
+    init_key: PRNGKeyArray,
+    key: PRNGKeyArray,
+) -> Step:
+    """The step of a new model. Its first program is compiled in the background, while weights are drawn."""
+    step = _step_of(work, recipe, optimizer, frozenset(), key)
+    least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=())
+    if jax.device_count() == 1 and kept.is_on():
+
+        def first_state(key: PRNGKeyArray) -> TrainState:
+            return scanned(initial_state(_new_model(work.config, key), optimizer), least)
+
+        step.ahead(eqx.filter_eval_shape(first_state, init_key), next(iter(work.batches(1, 1))))
     return step
 
 

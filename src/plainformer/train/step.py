@@ -1,5 +1,6 @@
 """LOSS -> UPDATE: one training step, and the evaluation of a dev set."""
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -12,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from plainformer.machine import compiler_options
 from plainformer.nn.stack import map_leaves, written_out
 from plainformer.objective import LossSums
+from plainformer.programs.program import Program
 from plainformer.shapes import Array, Float, PRNGKeyArray
 from plainformer.train.remat import rematerialised
 from plainformer.train.state import Model, TrainState, group_names, no_loss, split
@@ -59,14 +60,21 @@ class Step:
         compiled: called when it is, and its first step under way, or done where programs run where they are called.
     """
 
-    def __init__(self, update: Callable[[TrainState, Batch], TrainState]) -> None:
-        def counted(arrays: list[Any], batch: Batch, rest: _Rest) -> tuple[list[Any], Array]:
-            after = update(_whole(arrays, rest), batch)
-            return _apart(after)[0], after.step
+    def __init__(
+        self, update: Callable[[TrainState, Batch, PRNGKeyArray], TrainState], key: PRNGKeyArray, depends_on: Any = None
+    ) -> None:
+        """
+        Args:
+            update: of a state, a batch and a key.
+            key: what every update is given.
+            depends_on: what `update` closes over, as `programs.Program` asks for it.
+        """
 
-        # Not Equinox's, which waits for the result.
-        options: dict[str, Any] = {"compiler_options": compiler_options()}
-        self._compiled: Any = jax.jit(counted, donate_argnums=0, static_argnums=2, **options)
+        def counted(state: TrainState, batch: Batch, key: PRNGKeyArray) -> tuple[TrainState, Array]:
+            after = update(state, batch, key)
+            return after, after.step
+
+        self._program, self._key = Program(counted, donate=(0,), depends_on=depends_on), key
         self._shapes: set[tuple[tuple[int, ...], ...]] = set()
         self._under_way: Array | None = None
         self.compiling: Callable[[int], None] = lambda number: None
@@ -78,48 +86,42 @@ class Step:
         if is_new:
             self._shapes.add(shape)
             self.compiling(len(self._shapes))
-        before, (arrays, rest) = self._under_way, _apart(state)
-        arrays, self._under_way = self._compiled(arrays, batch, rest)
+        before = self._under_way
+        state, self._under_way = self._program(state, batch, self._key)
         if is_new:
             self.compiled()
         jax.block_until_ready(before)
-        return _whole(arrays, rest)
+        return state
+
+    def ahead(self, state: TrainState, batch: Batch) -> None:
+        """Have the program for the shapes of `state` and `batch` compiled in the background (`Program.ahead`)."""
+        self._program.ahead(state, batch, self._key)
 
     def lower(self, state: TrainState, batch: Batch) -> Any:
         """The program for the shapes of `state` and `batch`, to be compiled or looked at."""
-        arrays, rest = _apart(state)
-        return self._compiled.lower(arrays, batch, rest)
-
-
-_Rest = tuple[Any, tuple[Any, ...]]
-
-
-def _apart(state: TrainState) -> tuple[list[Any], _Rest]:
-    """A state's arrays, and what else it has, such as a function: its structure and other leaves, which have a hash.
-
-    Of a list of leaves, not of the tree: to part two trees of Equinox at every step takes four times as long.
-    """
-    leaves, structure = jax.tree.flatten(state)
-    arrays = [leaf if eqx.is_array(leaf) else None for leaf in leaves]
-    return arrays, (structure, tuple(None if eqx.is_array(leaf) else leaf for leaf in leaves))
-
-
-def _whole(arrays: list[Any], rest: _Rest) -> TrainState:
-    structure, others = rest
-    return jax.tree.unflatten(structure, [b if a is None else a for a, b in zip(arrays, others, strict=True)])
+        return self._program.lower(state, batch, self._key)
 
 
 def make_step(
-    objective: Objective, optimizer: optax.GradientTransformation, settings: StepSettings, key: PRNGKeyArray
+    objective: Objective,
+    optimizer: optax.GradientTransformation,
+    settings: StepSettings,
+    key: PRNGKeyArray,
+    *,
+    made_of: Any = None,
 ) -> Step:
     """The update that trains a model on `objective`.
 
     `key` is folded with the step, so that the dropout of a step depends on nothing else.
+
+    Args:
+        made_of: what says all about the optimizer, such as the settings that it was made of: by that its programs are
+            kept for other processes (`programs.Program`). None keeps none.
     """
 
     update = optax.with_extra_args_support(optimizer).update
 
-    def step(state: TrainState, batch: Batch) -> TrainState:
+    def step(state: TrainState, batch: Batch, key: PRNGKeyArray) -> TrainState:
         step_key = jax.random.fold_in(key, state.step)
         trained, fixed = split(state.model, settings.frozen)
         sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
@@ -152,7 +154,7 @@ def make_step(
             bad_groups=jnp.where(jnp.broadcast_to(first_bad, bad_groups.shape), bad_groups, state.bad_groups),
         )
 
-    return Step(step)
+    return Step(step, key, depends_on=None if made_of is None else (objective, settings, made_of))
 
 
 def _gradients(
@@ -216,15 +218,15 @@ def make_evaluation(
 ) -> Callable[[Model, Iterable[Batch]], LossSums]:
     """`model, batches -> sums` over a dev set, without dropout."""
 
-    @eqx.filter_jit
-    def sums_of(model: Model, batch: Batch) -> LossSums:
+    def sums(model: Model, batch: Batch) -> LossSums:
         return objective(cast(model, compute_dtype), batch, None)
 
+    sums_of = Program(sums, depends_on=(objective, compute_dtype))
+
     def evaluate(model: Model, batches: Iterable[Batch]) -> LossSums:
-        total = no_loss()
-        for batch in batches:
-            total = LossSums(*(a + b for a, b in zip(total, sums_of(model, batch), strict=True)))
-        return total
+        found = jax.device_get([sums_of(model, batch) for batch in batches])
+        # One after the other in float32, whatever the number of batches.
+        return functools.reduce(lambda total, sums: LossSums(*map(np.add, total, sums)), found, no_loss())
 
     return evaluate
 
