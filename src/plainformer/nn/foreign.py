@@ -54,16 +54,17 @@ def serve_layers() -> bool:
     return _can_be_called() and _compute_layers()
 
 
-def register(names: Sequence[str]) -> bool:
-    """Tell XLA of the functions of these names, for a program that was compiled by another process; whether they can be
-    called. That process has tried them (`are_available` and the others), on a machine of this kind."""
-    if not _can_be_called():
-        return False
+def register(names: Sequence[str]) -> None:
+    """Tell XLA of the functions of these names, for a program that was compiled by another process. That process has
+    tried them (`are_available` and the others), on a machine of this kind.
+
+    Raises:
+        LookupError: there are no such functions here, or none for this device.
+    """
     for targets, use in (DECODING, foreign_code.DECODING), (ATTENTION | LAYERS, foreign_code.TRAINING):
-        if targets.keys() >= set(names):
-            _register({name: targets[name] for name in names}, use)
-            return True
-    return False
+        if _can_be_called() and targets.keys() >= set(names):
+            return _register({name: targets[name] for name in names}, use)
+    raise LookupError(f"there is no CPU kernel {', '.join(names)} here")
 
 
 def _can_be_called() -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache, update_wrapper
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -148,17 +148,30 @@ class Program:
             name = digest_of(self._identity(), args, self._donated, compiler_options())
         except Indescribable:
             name = None
-        held = None if name is None else kept.read(name)
-        if held is not None and (loaded := _loaded(held, parts)) is not None:
-            executable, place.result = loaded
-            place.executable.set_result(executable)
-            return
+        held = None if name is None else _Held.read(name)
+        if name is None or held is None:
+            self._compile_in(place, parts, static, name)
+        else:
+            place.result = held.result
+            place.executable = _background().submit(self._load, held, parts, static, name)
+
+    def _load(self, held: "_Held", parts: _Parts, static: "_Static", name: str) -> Callable[..., Any]:
+        """The executable that was kept; where it cannot be used here, one that is made anew."""
+        try:
+            return held.load(parts)
+        except Exception:  # of JAX, XLA or a CPU kernel
+            place = _Place()
+            self._compile_in(place, parts, static, name)
+            return place.executable.result()
+
+    def _compile_in(self, place: "_Place", parts: _Parts, static: "_Static", name: str | None) -> None:
+        """Trace the function, and have it compiled in the background."""
         self.compiling(len(self._places))
         began = time.perf_counter()
         # Of shapes alone: a program does not depend on whether it was asked for ahead.
         lowered = self._jitted().lower(*jax.tree.map(_shape_of, parts), static)
         place.result = _whole(*lowered.out_info)
-        place.executable = _compiling().submit(_compile, lowered, place.result, name, began)
+        place.executable = _background().submit(_compile, lowered, place.result, name, began)
 
     def _identity(self) -> tuple[Any, ...]:
         """What is compiled. Raises Indescribable for a function that closes over what nobody has described."""
@@ -184,9 +197,9 @@ class _Place:
 
 
 @cache
-def _compiling() -> ThreadPoolExecutor:
-    """What compiles in the background: XLA does most of it on one core, and lets others run."""
-    return ThreadPoolExecutor(cores(), thread_name_prefix="compile")
+def _background() -> ThreadPoolExecutor:
+    """What compiles and loads in the background: XLA does most of it on one core, and lets others run."""
+    return ThreadPoolExecutor(2 * cores(), thread_name_prefix="compile")
 
 
 class _Hole:
@@ -264,25 +277,42 @@ def _keep(name: str, lowered: Any, compiled: Any, result: Any) -> None:
     """Keep an executable: its bytes, the shapes of its result, and the CPU kernels that it calls."""
     kernels = sorted(set(_FOREIGN.findall(lowered.as_text())))
     try:
-        executable, _, _ = serialize_executable.serialize(compiled)
-        kept.write(name, pickle.dumps((executable, result, kernels)))
+        kept.write(name, pickle.dumps((serialize_executable.serialize(compiled)[0], result, kernels)))
     except Exception:  # of pickle, JAX or XLA: what cannot be written is compiled again by the next process
         return
 
 
-def _loaded(held: bytes, parts: _Parts) -> tuple[Callable[..., Any], Any] | None:
-    """The executable that was kept and the shapes of its result; None where it cannot be used, and is made again."""
-    try:
-        executable, result, kernels = pickle.loads(held)
-        if kernels and not foreign.register(kernels):
+class _Held(NamedTuple):
+    """What is kept of a program.
+
+    executable: its bytes, as JAX serialises it.
+    result: the shapes of its result.
+    kernels: the CPU kernels that it calls, which XLA must know of before.
+    """
+
+    executable: bytes
+    result: Any
+    kernels: Sequence[str]
+
+    @classmethod
+    def read(cls, name: str) -> "_Held | None":
+        """What is kept under a name; None where nothing is, or nothing that can be read."""
+        if (data := kept.read(name)) is None:
             return None
-        leaves, structure = jax.tree.flatten(result)
+        try:
+            return cls(*pickle.loads(data))
+        except Exception:  # of a class that is gone, say
+            return None
+
+    def load(self, parts: _Parts) -> Callable[..., Any]:
+        """The executable, for arguments of the same structure. Raises whatever JAX, XLA and CPU kernels do."""
+        if self.kernels:
+            foreign.register(self.kernels)
+        leaves, structure = jax.tree.flatten(self.result)
         static = _Static(((structure,), (tuple(_HOLE if _is_array(leaf) else leaf for leaf in leaves),)))
         arrays = [leaf for leaf in leaves if _is_array(leaf)]
-        wanted = jax.tree.structure((parts, {})), jax.tree.structure((arrays, static))
-        loaded = serialize_executable.deserialize_and_load(
-            executable, *wanted, backend=default_device().client, execution_devices=[default_device()]
+        trees = jax.tree.structure((parts, {})), jax.tree.structure((arrays, static))
+        here = default_device()
+        return serialize_executable.deserialize_and_load(
+            self.executable, *trees, backend=here.client, execution_devices=[here]
         )
-    except Exception:  # as above
-        return None
-    return loaded, result

@@ -175,10 +175,11 @@ def _begun_step(
     init_key: PRNGKeyArray,
     key: PRNGKeyArray,
 ) -> Step:
-    """The step of a new model. Its first program is compiled in the background, while weights are drawn."""
+    """The step of a new model. Its first program is compiled in the background, while weights are drawn; where CPU
+    kernels are still being made, which it would wait for, weights come first."""
     step = _step_of(work, recipe, optimizer, frozenset(), key)
     least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=())
-    if jax.device_count() == 1 and kept.is_on():
+    if jax.device_count() == 1 and kept.is_on() and not foreign_code.is_making():
 
         def first_state(key: PRNGKeyArray) -> TrainState:
             return scanned(initial_state(_new_model(work.config, key), optimizer), least)

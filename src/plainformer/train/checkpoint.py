@@ -10,18 +10,24 @@ import zlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import numpy as np
-import orbax.checkpoint as ocp
 
 from plainformer.errors import WorkError
 from plainformer.nn.stack import written_out
 from plainformer.train.state import TrainState
+
+
+def orbax() -> Any:
+    """`orbax.checkpoint`, imported when it is first asked for."""
+    return import_module("orbax.checkpoint")
+
 
 MARGIN = 1 << 17  # bytes of a checkpoint beside its arrays
 
@@ -84,13 +90,18 @@ class Checkpoints:
     ) -> None:
         self._folder, self._say, self._kept = folder, say, Kept(keep, every)
         self._left_out = {f"model.{name}" for name in frozen}
-        options = ocp.CheckpointManagerOptions(
-            preservation_policy=self._kept, create=True, enable_async_checkpointing=True
-        )
-        self._manager = ocp.CheckpointManager(folder.absolute(), options=options)
-        for step in self.steps():
+        folder.mkdir(parents=True, exist_ok=True)
+        for step in self.steps() if any(folder.iterdir()) else ():
             with suppress(Exception):  # of what cannot be read, `restore` tells
                 self._kept.due[step] = bool(self._beside(step)["due"])
+
+    @cached_property
+    def _manager(self) -> Any:
+        """Orbax, which takes as long to import as all else of a start: a new run needs it when it first saves."""
+        options = orbax().CheckpointManagerOptions(
+            preservation_policy=self._kept, create=True, enable_async_checkpointing=True
+        )
+        return orbax().CheckpointManager(self._folder.absolute(), options=options)
 
     def __enter__(self) -> "Checkpoints":
         return self
@@ -119,7 +130,8 @@ class Checkpoints:
         self._guarded(lambda: self._check_room(arrays))
         due = self._kept.due[step] = self._kept.is_due(step)
         beside = {"notes": notes, "checksum": _checksum(arrays), "due": due}
-        arguments = ocp.args.Composite(state=ocp.args.StandardSave(arrays), beside=ocp.args.JsonSave(beside))
+        args = orbax().args
+        arguments = args.Composite(state=args.StandardSave(arrays), beside=args.JsonSave(beside))
         self._guarded(lambda: self._manager.save(step, args=arguments))
 
     def wait(self) -> None:
@@ -127,8 +139,9 @@ class Checkpoints:
         self._guarded(self._manager.wait_until_finished)
 
     def close(self) -> None:
-        self.wait()
-        self._manager.close()
+        if "_manager" in vars(self):
+            self.wait()
+            self._manager.close()
 
     def restore(self, like: TrainState) -> Restored | None:
         """The newest checkpoint that can be read, in the shape and on the devices of `like`; None if there is none.
@@ -186,15 +199,13 @@ class Checkpoints:
         return found
 
     def _beside(self, step: int) -> dict[str, Any]:
-        read: Any = self._manager.restore(step, args=ocp.args.Composite(beside=ocp.args.JsonRestore()))
+        read: Any = self._manager.restore(step, args=orbax().args.Composite(beside=orbax().args.JsonRestore()))
         return read.beside
 
     def _read(self, step: int, like: TrainState) -> Restored:
         like = written_out(like)
-        arguments = ocp.args.Composite(
-            state=ocp.args.StandardRestore(jax.tree.map(ocp.utils.to_shape_dtype_struct, self._saved(like))),
-            beside=ocp.args.JsonRestore(),
-        )
+        args, shapes = orbax().args, jax.tree.map(orbax().utils.to_shape_dtype_struct, self._saved(like))
+        arguments = args.Composite(state=args.StandardRestore(shapes), beside=args.JsonRestore())
         read: Any = self._manager.restore(step, args=arguments)
         if _checksum(read.state) != read.beside["checksum"]:
             raise ValueError("its arrays are not those that were saved")

@@ -226,7 +226,7 @@ def make_evaluation(
     def evaluate(model: Model, batches: Iterable[Batch]) -> LossSums:
         found = jax.device_get([sums_of(model, batch) for batch in batches])
         # One after the other in float32, whatever the number of batches.
-        return functools.reduce(lambda total, sums: LossSums(*map(np.add, total, sums)), found, no_loss())
+        return functools.reduce(lambda total, sums: jax.tree.map(np.add, total, sums), found, no_loss())
 
     return evaluate
 
