@@ -16,6 +16,7 @@ FLOORS = (
     {"atomic", "errors", "extras", "fields", "json_object", "lazy", "machine", "shapes", "table", "toml", "validation"}
     | {"weights_file"},
     {"text", "nn"},
+    {"programs"},
     {"data", "models"},
     {"adapter", "interop"},
     {"objective", "folder"},
