@@ -77,15 +77,12 @@ def continuations(
         burst: the most tokens that a turn brings; 1 to see each as it comes.
         on_slide: called whenever a text does not fit the context and a window of it is opened.
 
-    Raises InputError where a prompt is empty or holds an id outside the vocabulary, WorkError where the model's outputs
-    are not finite.
+    Raises InputError for a prompt that is empty or has an id outside the vocabulary, WorkError for outputs of the model
+    that are not finite.
     """
     if not prompts:
         return
-    config, lengths = model.config, [len(prompt) for prompt in prompts]
-    check_vocabulary(prompts, config.vocab, "prompt")
-    if not all(lengths):
-        raise InputError("the prompt is empty", where=f"prompt {lengths.index(0) + 1}", fix="give at least one token")
+    config, lengths = model.config, _checked_lengths(prompts, model.config.vocab)
     ends = np.array(lengths, np.int32) + settings.max_tokens
     texts = np.full((len(prompts), round_up(int(ends.max()))), UNWRITTEN, np.int32)
     for row, prompt in enumerate(prompts):
@@ -100,15 +97,9 @@ def continuations(
         jnp.int32(UNWRITTEN if eos is None else eos),
         replace(settings, seed=0, max_tokens=1),
     )
-
     least = min(lengths)  # tokens that every row has
     known = 1 if least <= SHORT else least
-    # Read at first, and when a text outgrows the context.
-    reads = {known - 1 - window_start(known, config.context)}
-    reads |= (
-        {config.context - window_start(config.context + 1, config.context)} if ends.max() > config.context else set()
-    )
-    _compile_ahead(model, texts.shape, room, reads, keys, constants)
+    _compile_ahead(model, texts.shape, room, _lengths_read(known, int(ends.max()), config.context), keys, constants)
     while (ends > known).any():
         start = window_start(known, config.context)
         if start:
@@ -122,6 +113,21 @@ def continuations(
             texts, ends = _texts_and_ends(pages, config.rows(config.vocab))
             rows = zip(texts, lengths, ends, strict=True)
             yield [text[max(before, length) : min(known, end)].tolist() for text, length, end in rows]
+
+
+def _checked_lengths(prompts: Sequence[Sequence[int]], vocab: int) -> list[int]:
+    """The lengths of prompts. Raises InputError as `continuations`."""
+    check_vocabulary(prompts, vocab, "prompt")
+    lengths = [len(prompt) for prompt in prompts]
+    if not all(lengths):
+        raise InputError("the prompt is empty", where=f"prompt {lengths.index(0) + 1}", fix="give at least one token")
+    return lengths
+
+
+def _lengths_read(known: int, last: int, context: int) -> set[int]:
+    """How many tokens are read at first, and whenever a text of up to `last` tokens outgrows the context."""
+    found = {known - 1 - window_start(known, context)}
+    return found | {context - window_start(context + 1, context)} if last > context else found
 
 
 def _texts_and_ends(pages: _Pages, rows: int) -> tuple[np.ndarray, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import cache
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +12,7 @@ from plainformer.decode.batch import check_ids, position_limit
 from plainformer.decode.beam import make_query
 from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
-from plainformer.decode.plan import Costs, Planner, shares
+from plainformer.decode.plan import Costs, Planner, Pool, shares
 from plainformer.decode.pool import compile_ahead, is_ready, search_pool
 from plainformer.decode.search import Query
 from plainformer.decode.settings import PAPER, GenerationSettings
@@ -36,9 +37,9 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of every source, best first, sources in the order given.
 
-    Programs are compiled for each width and number of rows that pay (`plan`), and for each stage that an output reaches
-    (`pool.stages`). On a processor many sentences are searched in two threads (`abreast`), which know nothing
-    of contexts that the caller has opened, such as `jax.default_device`.
+    Programs are compiled for each shape that pays (`plan`), and each stage that an output reaches (`pool.stages`). On a
+    processor searches run in two threads (`abreast`), which know nothing of the caller's contexts, such as
+    `jax.default_device`.
 
     Args:
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
@@ -60,8 +61,8 @@ def generate(
     rules = Rules.of(settings, bos=bos, eos=eos, pad=pad)
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
-    limit = position_limit(config)
-    beam, at_once = settings.beam_size, searches_at_once()
+    limit, beam, at_once = position_limit(config), settings.beam_size, searches_at_once()
+    times = max(1.0, (expected or 0) / max(1, len(sources)))
 
     def query(width: int) -> Query:
         return make_query(model, settings, rules, settings.bound(width, limit), mask)
@@ -70,27 +71,46 @@ def generate(
         # A bound looks at its own sentence alone, so that company does not change the output.
         bounds = [settings.bound(len(closed[index]), limit) for index in members]
         parts = [closed[index] for index in members]
-        how = {"beam": beam, "size": size, "width": width, "filler": closing}
-        for found in search_pool(model, query(width), parts, bounds, **how):
+        for found in search_pool(model, query(width), parts, bounds, beam=beam, size=size, width=width, filler=closing):
             yield {members[place]: hypotheses for place, hypotheses in found}
 
-    pools = _planner(config, rules, beam).plan(
-        [len(source) for source in closed],
+    parts = _planned(query, [len(source) for source in closed], batch_tokens, limit, beam, at_once, times)
+    results: dict[int, list[Hypothesis]] = {}
+    for found in side_by_side([search(*part) for part in parts], at_once):
+        results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
+        if progress:
+            progress(len(results), len(sources))
+    return [results[index] for index in range(len(sources))]
+
+
+def _planned(
+    query: Callable[[int], Query],
+    lengths: Sequence[int],
+    batch_tokens: int,
+    limit: int | None,
+    beam: int,
+    at_once: int,
+    times: float,
+) -> list[Pool]:
+    """What each search has to do; what they need is compiled from now on.
+
+    Args:
+        query: what searches sources of a width. times: as for `Planner.plan`.
+    """
+    narrow = query(1)
+    model: Any = narrow.model
+    pools = _planner(model.config, narrow.rules, beam).plan(
+        lengths,
         batch_tokens,
         limit,
         at_once=at_once,
         is_ready=lambda size, width: is_ready(model, query(width), beam, size, width),
-        times=max(1.0, (expected or 0) / max(1, len(sources))),
+        times=times,
     )
     parts = [share for pool in pools for share in shares(pool, at_once)]
     for part in parts:
         compile_ahead(model, query(part.width), beam, part.size, part.width, len(part.members))
-    results: dict[int, list[Hypothesis]] = {}
-    for found in side_by_side([search(*part) for part in parts], at_once):
-        results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
-        if progress is not None:
-            progress(len(results), len(sources))
-    return [results[index] for index in range(len(sources))]
+    return parts
 
 
 @cache

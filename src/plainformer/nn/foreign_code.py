@@ -129,7 +129,7 @@ def note_right(functions: Iterable[str]) -> None:
 
 
 def _mark(functions: Iterable[str]) -> Path:
-    return kept_in() / f"right-{'-'.join(functions)}-{_version('jaxlib')}"
+    return kept_in() / f"{'-'.join(functions)}-{_version('jaxlib')}.right"
 
 
 def kept_in() -> Path:

@@ -1,6 +1,7 @@
 """A training run from a recipe: text to batches, model, loop, and the folders it leaves behind."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,7 @@ def run_recipe(
         task = open_task(recipe)
         tokenizers, work, mesh = _prepare(task, recipe, folder if resume else None, Console(say, progress))
 
-        # Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data.
-        key = jax.random.key(recipe.train.seed)
-        init_key, dropout_key, pairs_key = (jax.random.fold_in(key, role) for role in (0, 1, 2))
+        init_key, dropout_key, pairs_key = _keys(recipe.train.seed)
         schedule = schedule_of(recipe, work.config.d_model)
         optimizer = optimizer_of(recipe, schedule)
         step = _begun_step(work, recipe, optimizer, init_key, dropout_key) if task.start is None else None
@@ -123,6 +122,14 @@ def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> 
         require("tensorboardX", extra="tensorboard")
     task.check_needs()
     return tokenizers, task.prepare(tokenizers, mesh.size, console), mesh
+
+
+@partial(jax.jit, static_argnums=0)
+def _keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
+    """Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data: those
+    of initial weights, of dropout, and of pairs of low rank."""
+    key = jax.random.key(seed)
+    return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1), jax.random.fold_in(key, 2)
 
 
 def _begin(
