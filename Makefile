@@ -29,8 +29,9 @@ venv: $(VENV)/.installed
 demo: $(VENV)/.installed
 	$(BIN)/plainformer demo
 
+# All tests take as many processes as there are cores (tests/conftest.py), some tests one, unless ARGS has -n.
 test: $(VENV)/.installed-test
-	$(BIN)/pytest -m 'not slow' $(ARGS)
+	$(BIN)/pytest -m 'not slow' $(if $(ARGS),$(ARGS),-n auto --dist worksteal)
 
 # pytest ends with 5 where no test is chosen, which is no failure here.
 test-slow: $(VENV)/.installed-test

@@ -1,18 +1,34 @@
 """What all tests share: JAX at its strictest, quick compilation, the real corpora."""
 
 import gc
+import json
 import os
+import shutil
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-# Tests compile hundreds of small programs and run each a few times: compiling is what takes long.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+# Tests compile thousands of small programs and run each a few times: compiling is what takes long. XLA's older way of
+# writing out a fusion, on one thread, takes a fifth of the time, and the passes over whole programs are the same.
+# Programs are compiled as a user's are where the variable is set to nothing: XLA_FLAGS= make test
+os.environ.setdefault(
+    "XLA_FLAGS",
+    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
+)
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 
 import pytest
+from filelock import FileLock
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """How many processes `-n auto` starts: one for each core that may be used; each takes 2 GB, so four are enough."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, 4)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -33,6 +49,51 @@ def ctrl_c_is_heard() -> Iterator[None]:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for what all processes of this run of the tests share."""
+    own = tmp_path_factory.getbasetemp()
+    folder = (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "shared"
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def made_once(run_folder: Path) -> Callable[[str, Callable[[Path], Any]], tuple[Path, Any]]:
+    """`made_once("name", make)`: a folder that `make(folder)` filled, in whichever process was first to ask, and what
+    that returned, which must be something that JSON can say. The folder is to be read, not changed."""
+
+    def find(name: str, make: Callable[[Path], Any]) -> tuple[Path, Any]:
+        folder, returned = run_folder / name, run_folder / f"{name}.json"
+        with FileLock(run_folder / f"{name}.lock"):
+            if not returned.exists():
+                shutil.rmtree(folder, ignore_errors=True)  # of a process in which it failed
+                folder.mkdir()
+                text = json.dumps(make(folder))
+                returned.write_text(text, encoding="utf-8")
+            return folder, json.loads(returned.read_text(encoding="utf-8"))
+
+    return find
+
+
+@pytest.fixture(scope="session", autouse=True)
+def program_cache(run_folder: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Compiled programs are kept for this run alone: all its processes, and those that they start, find them.
+
+    CPU kernels, which take Numba a minute, are kept by pytest for later runs too; a change of their sources makes them
+    anew.
+    """
+    folder = run_folder / "programs"
+    folder.mkdir(exist_ok=True)
+    kept: Any = getattr(request.config, "cache", None)  # there is none with -p no:cacheprovider
+    if kept is not None:
+        with suppress(FileExistsError):  # another process was first
+            (folder / "machine_code").symlink_to(kept.mkdir("machine_code"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PLAINFORMER_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -18,6 +18,7 @@ import pytest
 from small_runs import training
 
 Pair = tuple[str, str]
+MadeOnce = Callable[[str, Callable[[Path], Any]], tuple[Path, Any]]
 
 WHO = {
     "the man": "der mann",
@@ -108,15 +109,6 @@ class Trained:
     outcome: Outcome
 
 
-@pytest.fixture(scope="session", autouse=True)
-def program_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Compiled programs are kept for these tests alone; every process they start finds them."""
-    folder = tmp_path_factory.mktemp("programs")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PLAINFORMER_CACHE", str(folder))
-        yield folder
-
-
 def _run_here(*arguments: object, stdin: bytes | BinaryIO = b"") -> Outcome:
     from plainformer.cli.main import main
 
@@ -201,25 +193,34 @@ def micro(tmp_path: Path) -> Micro:
 
 
 @pytest.fixture(scope="session")
-def trained(tmp_path_factory: pytest.TempPathFactory, program_cache: Path) -> Trained:
+def trained(made_once: MadeOnce) -> Trained:
     """The micro recipe, trained once. To be read, and copied where it must change."""
-    root = tmp_path_factory.mktemp("micro")
-    made = _micro(root)
-    outcome = _run_here("train", made.recipe, "--run", root / "run")
-    assert outcome.code == 0, outcome
-    return Trained(made.recipe, made.data, root / "run", outcome)
+
+    def make(root: Path) -> tuple[int, str, str]:
+        outcome = _run_here("train", _micro(root).recipe, "--run", root / "run")
+        assert outcome.code == 0, outcome
+        return astuple(outcome)
+
+    root, outcome = made_once("micro", make)
+    return Trained(root / "micro.toml", root / "data", root / "run", Outcome(*outcome))
 
 
 TEXT = ["the moon and the sun\n", "a man, a cat\n", "über 10 Nächte — नमस्ते 😀\n"]
 
 
 @pytest.fixture(scope="session")
-def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def models(made_once: MadeOnce) -> dict[str, Path]:
     """Folders of small random models: language models of three kinds of tokens, a translator, and encoders.
 
     The context is of 16 tokens; `wide` has more. `endless` has no token that ends a text. `masked` and `classifier`
     have characters for tokens, `masked-bpe` has words with the space before them.
     """
+    root, names = made_once("models", _save_small_models)
+    return {name: root / name for name in names}
+
+
+def _save_small_models(root: Path) -> list[str]:
+    """Those of `models`, each in the folder of its name; all names."""
     import jax
 
     from plainformer.folder import ModelFolder, save_folder
@@ -234,7 +235,6 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     )
     from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
 
-    root = tmp_path_factory.mktemp("models")
     tokenizers = {
         "character": train_character(TEXT[:2]),
         "byte": byte_tokenizer(),
@@ -271,16 +271,19 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         config = EncoderConfig(vocab=tokenizer.vocab_size, layers=1, context=16, labels=labels, **sizes)
         model = sharpened((Classifier if labels else MaskedLanguageModel)(config, key=jax.random.key(0)))
         save_folder(ModelFolder(model, tokenizer, tokenizer), root / name)
-    return {name: root / name for name in (*tokenizers, "translator", *encoders)}
+    return [*tokenizers, "translator", *encoders]
 
 
 @pytest.fixture(scope="session")
-def checkpoint(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def checkpoint(models: dict[str, Path], made_once: MadeOnce) -> Path:
     """A GPT-2 folder, exported from the model of byte pairs."""
-    folder = tmp_path_factory.mktemp("exported") / "moon"
-    said = _run_here("export", models["bpe"], "--to", "huggingface", "-o", folder).written()
-    assert said == f"{folder}: GPT2LMHeadModel\n"
-    return folder
+
+    def make(root: Path) -> None:
+        said = _run_here("export", models["bpe"], "--to", "huggingface", "-o", root / "moon").written()
+        assert said == f"{root / 'moon'}: GPT2LMHeadModel\n"
+
+    root, _ = made_once("exported", make)
+    return root / "moon"
 
 
 @pytest.fixture(scope="session")
