@@ -63,7 +63,7 @@ def main() -> int:
     meant = [name for name in known if not options.rows or any(_is_meant(name, wanted) for wanted in options.rows)]
     peaks = {}
     outcomes, failed = [], {}
-    for device in sorted({known[name].device for name in meant if not known[name].missing}):
+    for device in sorted({known[name].device for name in meant if known[name].has_floors and not known[name].missing}):
         try:
             peaks[device] = _peaks(device, work, options)
         except ContestError as failure:

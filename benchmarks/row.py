@@ -171,6 +171,7 @@ class Row:
         rounds: turns of every contestant at most, where one takes long.
         missing: what the user would have to give for it to run: then it is left out with this line.
         device: "cpu" or "gpu": where it computes, and whose peaks are its floors.
+        has_floors: whether ours say what a unit of work needs; without, the peaks are not measured for it.
     """
 
     title: str
@@ -184,6 +185,7 @@ class Row:
     rounds: int = 1000
     missing: str = ""
     device: str = "cpu"
+    has_floors: bool = True
 
     def floors(self, ours: Result, peaks: Mapping[str, float]) -> list[Floor]:
         """The floors of a unit of work, from what is needed for it and `peaks`: what a second is good for."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.commands import decode, demo, train
-from benchmarks.commands.command import Command, Peer, Place
+from benchmarks.commands.command import Command, Peer, Place, nothing
 from benchmarks.commands.process import ROOT, Ran, empty, environment, run
 from benchmarks.contest import BEFORE
 from benchmarks.row import SECONDS, Contestant, Row, chosen
@@ -39,6 +39,7 @@ def rows(options: Namespace) -> dict[str, Row]:
                 SECONDS,
                 rounds=ROUNDS,
                 missing=command.missing(options),
+                has_floors=False,
             )
     return found
 
@@ -58,7 +59,9 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
         notes = command.notes(ran) if counted else {}
         return ran.seconds, notes | counted | {"MiB": ran.mebibytes}
 
-    return turn, {"warm_up": 0} | command.facts(place, start(True))
+    # A run before, by which caches are filled and contestants are held equal; where neither is wanted it is spared.
+    is_needed = state == "warm" or command.facts is not nothing
+    return turn, {"warm_up": 0} | (command.facts(place, start(True)) if is_needed else {})
 
 
 def prepare(what: str, folder: Path) -> None:
