@@ -47,10 +47,12 @@ def environment(caches: Path, source: Path) -> dict[str, str]:
     }
 
 
-def run(arguments: Sequence[str], folder: Path, around: dict[str, str], until: str = "") -> Ran:
+def run(
+    arguments: Sequence[str], folder: Path, around: dict[str, str], *, until: str = "", merged: bool = False
+) -> Ran:
     """Run a command in a folder, an environment around it; where a line matches `until`, end it there.
 
-    What it says on standard error is among its lines if there is a line to wait for, and else in the folder.
+    What it says on standard error is among its lines if they are `merged`, and else in the folder's file `stderr`.
 
     Raises:
         RuntimeError: it failed, or ended without that line.
@@ -63,7 +65,7 @@ def run(arguments: Sequence[str], folder: Path, around: dict[str, str], until: s
             arguments,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if until else errors,
+            stderr=subprocess.STDOUT if merged else errors,
             text=True,
             env=around,
             cwd=folder,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.commands import decode, demo, train
-from benchmarks.commands.command import Command, Peer, Place, nothing
+from benchmarks.commands.command import Command, Peer, Place, no_notes, nothing
 from benchmarks.commands.process import ROOT, Ran, empty, environment, run
 from benchmarks.contest import BEFORE
 from benchmarks.row import SECONDS, Contestant, Row, chosen
@@ -90,6 +90,7 @@ def _starter(command: Command, name: str, place: Place, caches: Path) -> Callabl
             empty(caches)
         empty(place.own)
         place.own.mkdir()
-        return run(one.command(place), place.own, around, one.until)
+        merged = bool(one.until) or command.notes is not no_notes  # steps are reported on standard error
+        return run(one.command(place), place.own, around, until=one.until, merged=merged)
 
     return start
