@@ -113,7 +113,13 @@ def run() -> None:
     """`main` for a process that ends with it."""
     try:
         main()
-    except Interrupted:
+    except SystemExit as end:
+        if "plainformer.programs.program" in sys.modules:
+            from plainformer.programs.program import compile_no_more
+
+            compile_no_more()
+        if not isinstance(end, Interrupted):
+            raise
         # At once: what JAX was in the middle of (an import, a program) does not survive being taken down in order.
         sys.stdout.flush()
         os._exit(Interrupted.STATUS)

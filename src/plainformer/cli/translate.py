@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,13 +10,14 @@ import typer
 
 from plainformer.cli.output import one_line
 from plainformer.cli.progress import show_progress
-from plainformer.cli.reading import Lines, check_source, count_lines, texts_or_lines
+from plainformer.cli.reading import Lines, check_source, expected_lines, texts_or_lines
 from plainformer.cli.work import begin_work
+from plainformer.errors import InputError
 
 if TYPE_CHECKING:
     from plainformer.decode.translator import Translation, Translator
 
-SHOWN = 256  # lines of a file for which it pays to say how far the work is
+SHOWN = 256  # lines at once for which it pays to say how far the work is
 
 
 def translate(
@@ -45,7 +47,7 @@ def translate(
     ] = "float32",
     batch: Annotated[
         int | None,
-        typer.Option(min=1, help="Most lines translated at once [default: 4096, fewer at first of a stream]."),
+        typer.Option(min=1, help="Most lines translated at once [default: 1024, fewer at first of a stream]."),
     ] = None,
 ) -> None:
     """Translate sentences from the arguments, a file or standard input to standard output.
@@ -72,8 +74,7 @@ def translate(
     changes = {name: value for name, value in given.items() if value is not None}
     if n_best and beam is None:
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
-    lines = texts_or_lines(text, file, batch)
-    _translate(translator, lines, n_best, max_source_tokens, count_lines(file), changes)
+    _translate(translator, texts_or_lines(text, file, batch), n_best, max_source_tokens, expected_lines(file), changes)
 
 
 def _translate(
@@ -81,31 +82,47 @@ def _translate(
     chunks: Iterator[Lines],
     n_best: int | None,
     most: int,
-    lines: int | None,
+    expected: int | None,
     changes: dict[str, Any],
 ) -> None:
-    """Print the translations as they come and, in the end, how many were cut. Raises InputError for a long line."""
+    """Print the translations as they come and, in the end, how many were cut.
+
+    Raises:
+        InputError: a line is too long; those before it come first.
+    """
     cut: list[str] = []
     done = 0
-
-    def progress(number: int, _: int) -> None:
-        if lines is not None and lines > SHOWN:
-            show_progress("translated", done + number, lines)
-
     for where, chunk in chunks:
-        translator.check_lengths(chunk, where, most)
-        found = translator.translate_n_best(chunk, expected=lines, progress=progress, **changes)
-        for place, options in zip(where, found, strict=True):
+        failure = _first_long(translator, where, chunk, most)
+        if failure is not None:
+            chunk = chunk[: where.index(str(failure.where))]
+        found = translator.translate_n_best(
+            chunk,
+            expected=None if expected is None else expected - done,
+            progress=partial(show_progress, "translated") if len(chunk) > SHOWN else None,
+            **changes,
+        )
+        for place, options in zip(where, found, strict=False):
             sys.stdout.writelines(_lines_of(options, n_best))
             cut += [place] if options and not options[0].finished else []
         sys.stdout.flush()
         done += len(chunk)
-        progress(0, 0)
+        if failure is not None:
+            raise failure
     if cut:
         many = "1 translation reached the length bound and ends"
         if len(cut) > 1:
             many = f"{len(cut):,} translations reached the length bound and end"
         typer.echo(f"{many} there (first: {cut[0]})", err=True)
+
+
+def _first_long(translator: "Translator", where: list[str], lines: list[str], most: int) -> InputError | None:
+    """What is wrong with the first line that is too long."""
+    try:
+        translator.check_lengths(lines, where, most)
+    except InputError as error:
+        return error
+    return None
 
 
 def _lines_of(options: "list[Translation]", n_best: int | None) -> list[str]:

@@ -70,7 +70,7 @@ def group_by_length(
     return [
         Batch(part, rows(len(part), pool.width), (pool.width,) * parts)
         for pool in pools_of([max(each) for each in lengths], position_limit(config), rows=rows, cost=cost)
-        for part in _in_parts(pool.members, most(pool.width))
+        for part in in_parts(pool.members, most(pool.width))
     ]
 
 
@@ -84,8 +84,9 @@ def _layer(config: TransformerConfig | SingleStackConfig) -> int:
     return 4 * config.d_model**2 + 2 * config.d_model * config.d_ff
 
 
-def _in_parts(values: list[int], size: int) -> list[list[int]]:
-    return [values[start : start + size] for start in range(0, len(values), size)]
+def in_parts(values: Sequence[int], size: int) -> list[list[int]]:
+    """As many as `size` at a time."""
+    return [list(values[start : start + size]) for start in range(0, len(values), size)]
 
 
 def pad_rows(rows: Sequence[Sequence[int]], size: int, length: int, filler: int) -> tuple[Ids, Valid]:

@@ -1,9 +1,10 @@
 """Many sources in, their best targets out, in the same order: the search over pools of like length."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -47,8 +48,8 @@ def generate(
         batch_tokens: the most source tokens side by side, padding included. The decoder runs `beam_size` rows for each
             sentence, so memory grows with both.
         allowed: the ids that may be generated, None for the whole vocabulary. `pad` and `bos` never, `eos` always.
-        expected: how many sources will come in all, in this call and in later ones: for many it pays to compile more
-            shapes. These alone, if not given.
+        expected: how many sources are to come from now on, these included: for many it pays to compile more shapes.
+            These alone, if not given.
         progress: called whenever some are done, with the numbers of sources done and of all.
 
     Raises:
@@ -99,7 +100,7 @@ def _planned(
     """
     narrow = query(1)
     model: Any = narrow.model
-    pools = _planner(model.config, narrow.rules, beam).plan(
+    pools = _planner(jax.tree.structure(model), model.config, narrow.rules, beam).plan(
         lengths,
         batch_tokens,
         limit,
@@ -113,8 +114,9 @@ def _planned(
     return parts
 
 
-@cache
-def _planner(config: TransformerConfig, rules: Rules, beam: int) -> Planner:
+@lru_cache(maxsize=64)
+def _planner(kind: Any, config: TransformerConfig, rules: Rules, beam: int) -> Planner:
+    """What plans for models of a kind: of one structure, weights rounded or not."""
     return Planner(Costs.of(config, beam))
 
 

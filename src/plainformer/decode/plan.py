@@ -14,7 +14,7 @@ from plainformer.errors import InputError
 from plainformer.models.config import TransformerConfig
 
 NARROWEST, WIDER = 8, 4  # the least width, and how many times as wide as it must be one may be
-FEW = 8  # sentences that get a search of so many rows, where the usual one has more
+FEW = 8  # sentences that get one search, of so many rows
 
 # What things take on two cores of today's servers, within a factor of two; all that hangs on it is which shapes pay.
 FLOPS = 1e11  # operations a second of a step's products
@@ -54,7 +54,7 @@ class Costs(NamedTuple):
 
     def running(self, load: "Load") -> float:
         """A pool: outputs are about as long as sources, and in the end rows stand empty."""
-        tokens = load.tokens + 0.5 * load.width * min(load.size, load.sequences)
+        tokens = load.tokens + 0.5 * load.width * load.size
         return tokens * self.step * (1.0 + max(load.width, SLOTS) / self.half)
 
 
@@ -116,6 +116,7 @@ class Planner:
 
     def __init__(self, costs: Costs) -> None:
         self._costs, self._lost = costs, 0.0
+        self._ready: dict[tuple[int, int], bool] = {}
 
     def plan(
         self,
@@ -127,12 +128,12 @@ class Planner:
         is_ready: Callable[[int, int], bool],
         times: float = 1.0,
     ) -> list[Pool]:
-        """Sources in pools (`pools_of`), each of so many searches that run at once. The rows of a search are 1, 8, or a
-        power of two that keeps all that runs at once within `tokens`.
+        """Sources in pools (`pools_of`), each of so many searches that run at once. The rows of a search are 1, 8, 32,
+        128 or so, or as many as keep all that runs at once within `tokens`.
 
         Args:
             tokens: the most source tokens side by side, padding included.
-            is_ready: whether searches of so many rows and such a width need not be compiled.
+            is_ready: whether searches of so many rows and such a width need not be compiled; asked once.
             times: how often as many sources as these will come, these included.
 
         Raises:
@@ -146,22 +147,28 @@ class Planner:
         def running(load: Load) -> float:
             return times * self._costs.running(load)
 
+        def ready(size: int, width: int) -> bool:
+            if (size, width) not in self._ready:
+                self._ready[size, width] = is_ready(size, width)
+            return self._ready[size, width]
+
         def together(load: Load) -> float:
-            compiling = 0.0 if is_ready(load.size, load.width) else max(0.0, self._costs.shape - self._lost)
+            compiling = 0.0 if ready(load.size, load.width) else max(0.0, self._costs.shape - self._lost)
             return compiling + running(load)
 
         found, best = (pools_of(lengths, limit, rows=rows, cost=cost) for cost in (together, running))
-        if all(is_ready(pool.size, pool.width) for pool in found):
+        if all(ready(pool.size, pool.width) for pool in found):
             spent, least = (sum(running(pool.load(lengths)) for pool in pools) for pools in (found, best))
-            self._lost += spent - least
+            self._lost += (spent - least) / times
         else:
             self._lost = 0.0
+            self._ready |= {(pool.size, pool.width): True for pool in found}  # from now on
         return found
 
 
 def shares(pool: Pool, at_once: int) -> list[Pool]:
-    """A pool as so many of like sentences, one for each search at a time; where one has rows enough, as it is."""
-    if len(pool.members) <= pool.size:
+    """A pool as so many of like sentences, one for each search that runs at once; of a few sentences, as it is."""
+    if len(pool.members) <= FEW:
         return [pool]
     return [pool._replace(members=pool.members[part::at_once]) for part in range(at_once)]
 
@@ -178,9 +185,10 @@ def _widths(longest: int, limit: int | None) -> list[int]:
 
 
 def _rows(count: int, width: int, tokens: int, at_once: int) -> int:
-    """The rows of one search, of `at_once` at a time."""
-    rows = power_of_two_within(tokens // width // at_once)
-    return 1 if count == 1 else min(FEW, rows) if count <= FEW else rows
+    """The rows of one search, of `at_once` at a time that share so many sentences."""
+    most = power_of_two_within(tokens // width // at_once)
+    wanted = count if count <= FEW else -(-count // at_once)
+    return min(most, 1 if wanted == 1 else next(FEW * 4**power for power in range(wanted) if FEW * 4**power >= wanted))
 
 
 def power_of_two_within(number: int) -> int:

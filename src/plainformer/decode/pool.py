@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.decode.batch import pad_rows
+from plainformer.decode.batch import in_parts, pad_rows, shaped
 from plainformer.decode.beam import advance, begin, begun, live_rows, ranked, widened
 from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
@@ -81,8 +81,7 @@ def _first_call(model: EncoderDecoder, query: Query, beam: int, shape: Shape) ->
 
 def _empty_sources(shape: Shape, rows: int) -> tuple[Any, ...]:
     """Source ids, what of them is real, and bounds, of nothing."""
-    ids = jax.ShapeDtypeStruct((rows, shape.width), np.int32)
-    return ids, jax.ShapeDtypeStruct(ids.shape, np.bool_), jax.ShapeDtypeStruct((rows,), np.int32)
+    return shaped(rows, shape.width), shaped(rows, shape.width, dtype=np.bool_), shaped(rows)
 
 
 def search_pool(
@@ -108,7 +107,7 @@ def search_pool(
 
     def arriving() -> Iterator[Arrivals]:
         first, rest = range(len(sources))[:size], range(len(sources))[size:]
-        for members in [list(first), *_in_parts(rest, _at_a_time(size))]:
+        for members in [list(first), *in_parts(rest, _at_a_time(size))]:
 
             def enter(search: Search | None, rows: list[int], members: list[int] = members) -> Search:
                 many = size if search is None else _at_a_time(size)
@@ -204,7 +203,7 @@ class _Stage:
     def _departures(self, search: Search, going: dict[int, int], size: int, slots: int) -> Iterator[Arrivals]:
         """Those who go, as many at a time as the next stage takes in."""
         many, more = _at_a_time(size), slots - search.tokens.shape[2]
-        for leaving in _in_parts(list(going), many):
+        for leaving in in_parts(list(going), many):
 
             def enter(into: Search | None, rows: list[int], leaving: list[int] = leaving) -> Search:
                 both = _row_numbers(leaving, many, 0), _row_numbers(rows, many, size)
@@ -258,11 +257,6 @@ def _without(search: Search, gone: Bool[np.ndarray, " rows"]) -> Search:
 def _at_a_time(size: int) -> int:
     """How many of so many rows are filled at a time."""
     return max(1, size // FREE)
-
-
-def _in_parts(values: Sequence[int], size: int) -> list[list[int]]:
-    """As many as `size` at a time."""
-    return [list(values[start : start + size]) for start in range(0, len(values), size)]
 
 
 def _row_numbers(rows: list[int], size: int, filler: int) -> Int[np.ndarray, " size"]:

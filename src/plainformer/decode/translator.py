@@ -76,8 +76,8 @@ class Translator:
         """The `n_best` translations of every text, best first; an empty list for a blank text.
 
         Args:
-            expected: how many texts will come in all, in this call and in later ones; these alone, if not given. For
-                many it pays to compile more.
+            expected: how many texts are to come from now on, these included; these alone, if not given. For many it
+                pays to compile more.
             progress: called whenever some are done, with the numbers of texts done and of all.
             changes: as for `translate`.
         """

@@ -39,6 +39,9 @@ LAYERS = {
 }
 
 
+_failed: list[str] = []  # for what
+
+
 def are_available() -> bool:
     """Whether those of `DECODING` can be called: on a processor, with the extra `cpu`, and once tried."""
     return _can_be_called() and _decode()
@@ -61,10 +64,15 @@ def register(names: Sequence[str]) -> None:
     Raises:
         LookupError: there are no such functions here, or none for this device.
     """
-    for targets, use in (DECODING, foreign_code.DECODING), (ATTENTION | LAYERS, foreign_code.TRAINING):
+    for targets, use in (ATTENTION | LAYERS, foreign_code.TRAINING), (DECODING, foreign_code.DECODING):
         if _can_be_called() and targets.keys() >= set(names):
             return _register({name: targets[name] for name in names}, use)
     raise LookupError(f"there is no CPU kernel {', '.join(names)} here")
+
+
+def has_failed() -> bool:
+    """Whether some that are there to be called, and were asked for, cannot be."""
+    return bool(_failed)
 
 
 def _can_be_called() -> bool:
@@ -104,6 +112,7 @@ def _are_right(
         reason = f"{wrong[0]} is wrong"
     except Exception as error:  # of Numba, LLVM, XLA or JAX, whose versions were never tried together
         reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    _failed.append(what_for)
     warnings.warn(f"{what_for} does without machine code, which does not work here: {reason}", stacklevel=4)
     return False
 

@@ -60,7 +60,8 @@ def make_ahead(shares: Iterable[Share]) -> None:
 
 def is_making() -> bool:
     """Whether any process that was begun here is still at it."""
-    return any(process.poll() is None for process, _ in _making.values())
+    with _lock:
+        return any(process.poll() is None for process, _ in _making.values())
 
 
 def wait_for(shares: Sequence[Share]) -> None:

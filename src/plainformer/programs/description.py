@@ -15,9 +15,13 @@ from typing import Any
 import jax
 import numpy as np
 
-from plainformer.machine import default_device, processor
+from plainformer.machine import cores, default_device, processor
 
-_PACKAGES = "jax", "jaxlib", "equinox", "optax", "numpy", "numba", "llvmlite"
+_PACKAGES = (
+    *("jax", "jaxlib", "equinox", "optax", "numpy", "numba", "llvmlite", "libtpu"),
+    *("jax-cuda12-plugin", "jax-cuda12-pjrt", "jax-cuda13-plugin", "jax-cuda13-pjrt"),
+    *("nvidia-cudnn-cu12", "nvidia-cudnn-cu13"),
+)
 # Settings of JAX that say where and how things are kept, and nothing about what is computed.
 _ASIDE = ("compilation_cache", "persistent_cache", "logging", "traceback_filtering", "log_compiles")
 
@@ -33,8 +37,27 @@ def digest_of(identity: Any, args: Any, donated: Collection[int], options: Mappi
         Indescribable: an argument holds something that is neither an array, a plain value, a dataclass nor a function
             of a module.
     """
-    given = [*_sources_and_versions(), *_settings(), *_described((identity, args, sorted(donated), dict(options)))]
-    return hashlib.sha256("\n".join(given).encode()).hexdigest()
+    told = [*_described((identity, sorted(donated), dict(options))), *map(_known_description, args)]
+    return hashlib.sha256("\n".join([*_sources_and_versions(), *_settings(), *told]).encode()).hexdigest()
+
+
+_descriptions: dict[Any, str] = {}
+
+
+def _known_description(arg: Any) -> str:
+    """A digest of what `_described` says of an argument, which for a model is hundreds of lines."""
+    leaves, structure = jax.tree.flatten(arg)
+    arrays = tuple(_shape_or_value(leaf) for leaf in leaves)
+    if (found := _descriptions.get((structure, arrays))) is None:
+        found = hashlib.sha256("\n".join(_described(arg)).encode()).hexdigest()
+        _descriptions[structure, arrays] = found
+    return found
+
+
+def _shape_or_value(leaf: Any) -> Any:
+    if hasattr(leaf, "shape"):
+        return leaf.shape, leaf.dtype, bool(getattr(leaf, "weak_type", False))
+    return type(leaf), leaf
 
 
 @cache
@@ -56,9 +79,10 @@ def _settings() -> list[str]:
     """What the environment and JAX's settings say about compiling, and the device."""
     device = default_device()
     values = {name: value for name, value in jax.config.values.items() if not any(one in name for one in _ASIDE)}
-    flags = {name: value for name, value in os.environ.items() if name.startswith(("XLA_", "NUMBA_"))}
-    is_on = [f"{device.platform} {device.device_kind} {device.client.platform_version} of {jax.device_count()}"]
-    return [*is_on, *(f"{name}={value!r}" for name, value in sorted([*values.items(), *flags.items()]))]
+    flags = {name: value for name, value in os.environ.items() if name.startswith(("XLA_", "NUMBA_", "LIBTPU_"))}
+    kind = f"{device.platform} {device.device_kind} {device.client.platform_version}"
+    there = f"{kind}, {jax.device_count()} devices, {cores()} cores"
+    return [there, *(f"{name}={value!r}" for name, value in sorted([*values.items(), *flags.items()]))]
 
 
 def _described(value: Any) -> Iterator[str]:
@@ -97,6 +121,6 @@ def _name_of_function(value: Any) -> str:
     found: Any = module
     for part in (name or "").split("."):
         found = getattr(found, part, None)
-    if name is None or found is not value:
+    if name is None or found is not value or module is sys.modules["__main__"]:  # which is another one each time
         raise Indescribable(value)
     return f"function {module.__name__ if module else ''}.{name}"

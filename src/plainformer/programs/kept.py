@@ -6,6 +6,7 @@ that belongs to somebody else, or that others may write to, is not used.
 
 import hashlib
 import os
+import secrets
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -31,8 +32,9 @@ class _Folder(NamedTuple):
 
 
 _folder: _Folder | None = None
+_full: set[Path] = set()  # folders in which nothing could be written, which was said
 _lock = Lock()
-_compiling = 0
+_compiling, _cache_was_used = 0, True
 
 
 def keep_in(path: Path | None, say: Callable[[str], None] = lambda line: None) -> None:
@@ -47,12 +49,13 @@ def keep_in(path: Path | None, say: Callable[[str], None] = lambda line: None) -
         return
     try:
         path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        reason = None if _is_own(path) else "others may write to it"
+        reason = _not_own(path.stat())
         reason = reason or (None if os.access(path, os.R_OK | os.W_OK | os.X_OK) else "it may not be written to")
     except OSError as failure:
         reason = failure.strerror or str(failure)
     if reason:
-        say(f"compiled programs are not kept, and are made anew each time: {path}: {reason}")
+        what = f"compiled programs are not kept, and are made anew each time: {path}: {reason}"
+        say(f"{what}; set PLAINFORMER_CACHE to a folder of your own")
     else:
         _folder = _Folder(path, say)
 
@@ -64,47 +67,57 @@ def is_on() -> bool:
 
 def has(name: str) -> bool:
     """Whether something is kept under this name."""
-    return _folder is not None and (_folder.path / name).exists()
+    folder = _folder
+    return folder is not None and (folder.path / name).exists()
 
 
 def read(name: str) -> bytes | None:
     """What was kept under this name, or None where nothing is, or nothing that is whole."""
-    if _folder is None:
+    folder = _folder
+    if folder is None:
         return None
-    path = _folder.path / name
     with suppress(OSError):
-        if not _is_own(path):
-            return None
-        data = path.read_bytes()
+        with (folder.path / name).open("rb") as file:
+            if _not_own(os.fstat(file.fileno())):
+                return None
+            data = file.read()
         if hashlib.sha256(data[_DIGEST:]).digest() == data[:_DIGEST]:
-            os.utime(path)  # used now
+            os.utime(folder.path / name)  # used now
             return data[_DIGEST:]
-        path.unlink()
+        (folder.path / name).unlink()
     return None
 
 
 def write(name: str, data: bytes) -> None:
-    """Keep this under a name, whole or not at all; the oldest go where it would be too much."""
-    if _folder is None:
+    """Keep this under a name, whole or not at all; the oldest go where it would be too much. Where it cannot be
+    written, that is said once, and what is there is still read."""
+    folder = _folder
+    if folder is None or folder.path in _full:
         return
     try:
-        partial = _folder.path / f"{name}.{os.getpid()}{_UNFINISHED}"
+        partial = (
+            folder.path / f"{name}.{secrets.token_hex(8)}{_UNFINISHED}"
+        )  # of threads, and of containers' processes
         partial.touch(mode=0o600)
-        with atomic.replacing(_folder.path / name, partial):
+        with atomic.replacing(folder.path / name, partial):
             partial.write_bytes(hashlib.sha256(data).digest() + data)
-        _make_room(_folder.path)
+        _make_room(folder.path)
     except OSError as failure:
-        _folder.say(f"a compiled program could not be kept: {_folder.path}: {failure.strerror or failure}")
-        keep_in(None)
+        with _lock:
+            is_new = folder.path not in _full
+            _full.add(folder.path)
+        if is_new:
+            folder.say(f"a compiled program could not be kept: {folder.path}: {failure.strerror or failure}")
 
 
 @contextmanager
 def compiling_alone() -> Iterator[None]:
     """Compile without JAX's own cache: what that gives back cannot be written once more (JAX 0.10, on a CPU)."""
-    global _compiling
+    global _compiling, _cache_was_used
     with _lock:
         _compiling += 1
         if _compiling == 1:
+            _cache_was_used = bool(jax.config.values["jax_enable_compilation_cache"])
             _use_jax_cache(False)
     try:
         yield
@@ -112,7 +125,7 @@ def compiling_alone() -> Iterator[None]:
         with _lock:
             _compiling -= 1
             if _compiling == 0:
-                _use_jax_cache(True)
+                _use_jax_cache(_cache_was_used)
 
 
 def _use_jax_cache(wanted: bool) -> None:
@@ -120,21 +133,24 @@ def _use_jax_cache(wanted: bool) -> None:
     compilation_cache.reset_cache()  # it asks once, otherwise
 
 
-def _is_own(path: Path) -> bool:
-    """Whether a file or folder is this user's and nobody else may write to it; True where systems cannot say."""
+def _not_own(status: os.stat_result) -> str | None:
+    """Why a file or folder is not this user's alone to write to; None where it is, or systems cannot say."""
     if not hasattr(os, "geteuid"):
-        return True
-    status = path.stat()
-    return status.st_uid == os.geteuid() and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+        return None
+    if status.st_uid != os.geteuid():
+        return "it belongs to another user"
+    return "others may write to it" if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) else None
 
 
 def _make_room(path: Path) -> None:
-    """Take away what was used longest ago, until the rest is `MOST_BYTES` or less."""
+    """Take away what was never finished, and what was used longest ago, until the rest is `MOST_BYTES` or less."""
     there: list[tuple[float, int, Path]] = []
     for entry in os.scandir(path):
         with suppress(OSError):  # another process took it away
             status = entry.stat()
-            if entry.name.endswith(_UNFINISHED) and time.time() - status.st_mtime < _ABANDONED:
+            if entry.name.endswith(_UNFINISHED):
+                if time.time() - status.st_mtime > _ABANDONED:
+                    os.unlink(entry.path)
                 continue
             there.append((status.st_mtime, status.st_size, Path(entry.path)))
     total = sum(size for _, size, _ in there)

@@ -1,5 +1,6 @@
 """A function as a program: compiled once for each shape, kept between processes, found again without tracing."""
 
+import enum
 import pickle
 import re
 import time
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import numpy as np
+from jax.core import Tracer
 from jax.experimental import serialize_executable
 
 from plainformer.machine import compiler_options, cores, default_device
@@ -32,9 +34,6 @@ class Program:
     `kept.keep_in` executables are kept on disk, by a digest of what they depend on (`description`): another process
     that finds one neither traces nor compiles. Without it, or where the function closes over what cannot be described,
     this is `jax.jit` of arrays.
-
-    Attributes:
-        compiling: called before a program is compiled, with the number of those that this object has, from 1.
     """
 
     def __init__(
@@ -55,15 +54,21 @@ class Program:
         self._jit: Any = None
         self._places: dict[Hashable, _Place] = {}
         self._lock = Lock()
-        self.compiling: Callable[[int], None] = lambda number: None
         update_wrapper(self, function)
 
     def __call__(self, *args: Any) -> Any:
         parts, static = self._parted(args)
-        if not kept.is_on() or not _is_local(parts):
-            self._places.setdefault(_key(parts, static), _Place())
-            return _whole(*self._jitted()(*parts, static))
-        return _whole(*self._place_of(args, parts, static).executable.result()(*parts))
+        if any(_kind_of(leaf) is _Kind.TRACED for part in parts for leaf in part):
+            return self._function(*args)  # part of another program
+        key = _key(parts, static)
+        place = self._places.get(key)
+        if place is None or not place.is_found:
+            if not kept.is_on() or not _is_local(parts):
+                if place is None:
+                    self._places[key] = _Place()
+                return _whole(*self._jitted()(*parts, static))
+            place = self._place_of(args, parts, static)
+        return _whole(*place.executable.result()(*parts))
 
     def lower(self, *args: Any) -> Any:
         """The program for these shapes, to be compiled or looked at."""
@@ -100,10 +105,17 @@ class Program:
         others, structures = [], []
         for number, arg in enumerate(args):
             leaves, structure = jax.tree.flatten(arg)
-            (donated if number in self._donated else given).extend(leaf for leaf in leaves if _is_array(leaf))
-            others.append(tuple(_HOLE if _is_array(leaf) else leaf for leaf in leaves))
+            arrays, rest = donated if number in self._donated else given, []
+            for leaf in leaves:
+                if _is_array(leaf):
+                    arrays.append(leaf)
+                    rest.append(_HOLE)
+                else:
+                    rest.append(leaf)
+            others.append(tuple(rest))
             structures.append(structure)
-        return (donated, given), _Static((tuple(structures), tuple(others)))
+        kinds = tuple(type(leaf) for rest in others for leaf in rest)  # 1, 1.0 and True are equal
+        return (donated, given), _Static((tuple(structures), tuple(others), kinds))
 
     def _jitted(self) -> Any:
         with self._lock:
@@ -115,7 +127,7 @@ class Program:
     @property
     def _on_arrays(self) -> Callable[..., Any]:
         def on_arrays(donated: list[Any], given: list[Any], static: _Static) -> tuple[list[Any], _Static]:
-            structures, others = static.value
+            structures, others, _ = static.value
             arrays = iter(donated), iter(given)
             args = [
                 jax.tree.unflatten(
@@ -127,7 +139,7 @@ class Program:
             leaves, structure = jax.tree.flatten(self._function(*args))
             found = [leaf for leaf in leaves if eqx.is_array(leaf)]
             rest = tuple(_HOLE if eqx.is_array(leaf) else leaf for leaf in leaves)
-            return found, _Static(((structure,), (rest,)))
+            return found, _Static(((structure,), (rest,), ()))
 
         on_arrays.__name__ = self._function.__name__  # the program's, too
         return on_arrays
@@ -149,29 +161,27 @@ class Program:
         except Indescribable:
             name = None
         held = None if name is None else _Held.read(name)
-        if name is None or held is None:
-            self._compile_in(place, parts, static, name)
-        else:
+        if name is not None and held is not None:
             place.result = held.result
-            place.executable = _background().submit(self._load, held, parts, static, name)
-
-    def _load(self, held: "_Held", parts: _Parts, static: "_Static", name: str) -> Callable[..., Any]:
-        """The executable that was kept; where it cannot be used here, one that is made anew."""
-        try:
-            return held.load(parts)
-        except Exception:  # of JAX, XLA or a CPU kernel
-            place = _Place()
-            self._compile_in(place, parts, static, name)
-            return place.executable.result()
-
-    def _compile_in(self, place: "_Place", parts: _Parts, static: "_Static", name: str | None) -> None:
-        """Trace the function, and have it compiled in the background."""
-        self.compiling(len(self._places))
+            place.executable = _background().submit(self._load, held, parts, static, name, default_device())
+            return
         began = time.perf_counter()
-        # Of shapes alone: a program does not depend on whether it was asked for ahead.
-        lowered = self._jitted().lower(*jax.tree.map(_shape_of, parts), static)
+        lowered = self._lowered(parts, static)
         place.result = _whole(*lowered.out_info)
         place.executable = _background().submit(_compile, lowered, place.result, name, began)
+
+    def _load(self, held: "_Held", parts: _Parts, static: "_Static", name: str, device: Any) -> Callable[..., Any]:
+        """The executable that was kept; where it cannot be used here, one that is made anew, in this thread."""
+        try:
+            return held.load(parts, device)
+        except Exception:  # of JAX, XLA or a CPU kernel
+            began = time.perf_counter()
+            lowered = self._lowered(parts, static)
+            return _compile(lowered, _whole(*lowered.out_info), name, began)
+
+    def _lowered(self, parts: _Parts, static: "_Static") -> Any:
+        """The function traced, of shapes alone: a program does not depend on whether it was asked for ahead."""
+        return self._jitted().lower(*jax.tree.map(_shape_of, parts), static)
 
     def _identity(self) -> tuple[Any, ...]:
         """What is compiled. Raises Indescribable for a function that closes over what nobody has described."""
@@ -194,6 +204,13 @@ class _Place:
         self.lock, self.is_found = Lock(), False
         self.executable: Future[Callable[..., Any]] = Future()
         self.result: Any = None
+
+
+def compile_no_more() -> None:
+    """Begin nothing more in the background: a command that has ended need not wait for it."""
+    if _background.cache_info().currsize:
+        _background().shutdown(wait=False, cancel_futures=True)
+        _background.cache_clear()
 
 
 @cache
@@ -235,17 +252,39 @@ class _Static:
 
 def _whole(arrays: Sequence[Any], static: _Static) -> Any:
     """A result from its arrays and the rest of it."""
-    (structure,), (leaves,) = static.value
+    (structure,), (leaves,), _ = static.value
     found = iter(arrays)
     return jax.tree.unflatten(structure, [next(found) if leaf is _HOLE else leaf for leaf in leaves])
 
 
 def _key(parts: _Parts, static: _Static) -> Hashable:
-    return static, *(tuple((leaf.shape, leaf.dtype, _is_weak(leaf)) for leaf in part) for part in parts)
+    return (
+        default_device(),
+        static,
+        *(tuple((leaf.shape, leaf.dtype, _is_weak(leaf)) for leaf in part) for part in parts),
+    )
+
+
+class _Kind(enum.Enum):
+    """What a leaf is to a program."""
+
+    OTHER, ARRAY, TRACED = range(3)
+
+
+_kinds: dict[type, _Kind] = {}
+
+
+def _kind_of(leaf: Any) -> _Kind:
+    kind = type(leaf)
+    if (found := _kinds.get(kind)) is None:  # to ask takes a microsecond, and steps have hundreds of leaves
+        is_array = isinstance(leaf, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+        found = _Kind.TRACED if isinstance(leaf, Tracer) else _Kind.ARRAY if is_array else _Kind.OTHER
+        _kinds[kind] = found
+    return found
 
 
 def _is_array(leaf: Any) -> bool:
-    return isinstance(leaf, jax.Array | np.ndarray | np.generic | jax.ShapeDtypeStruct)
+    return _kind_of(leaf) is not _Kind.OTHER
 
 
 def _shape_of(leaf: Any) -> jax.ShapeDtypeStruct:
@@ -268,7 +307,8 @@ def _compile(lowered: Any, result: Any, name: str | None, began: float) -> Calla
     """The executable of a program that was traced, which is kept if that is worth it."""
     with kept.compiling_alone():
         compiled = lowered.compile()
-    if name is not None and time.perf_counter() - began >= WORTH_KEEPING:
+    # What was traced without CPU kernels that failed would be found by those in which they work.
+    if name is not None and time.perf_counter() - began >= WORTH_KEEPING and not foreign.has_failed():
         _keep(name, lowered, compiled, result)
     return compiled
 
@@ -304,15 +344,14 @@ class _Held(NamedTuple):
         except Exception:  # of a class that is gone, say
             return None
 
-    def load(self, parts: _Parts) -> Callable[..., Any]:
-        """The executable, for arguments of the same structure. Raises whatever JAX, XLA and CPU kernels do."""
+    def load(self, parts: _Parts, device: Any) -> Callable[..., Any]:
+        """The executable on a device, for arguments of this structure. Raises whatever JAX, XLA and CPU kernels do."""
         if self.kernels:
             foreign.register(self.kernels)
         leaves, structure = jax.tree.flatten(self.result)
-        static = _Static(((structure,), (tuple(_HOLE if _is_array(leaf) else leaf for leaf in leaves),)))
+        static = _Static(((structure,), (tuple(_HOLE if _is_array(leaf) else leaf for leaf in leaves),), ()))
         arrays = [leaf for leaf in leaves if _is_array(leaf)]
         trees = jax.tree.structure((parts, {})), jax.tree.structure((arrays, static))
-        here = default_device()
         return serialize_executable.deserialize_and_load(
-            self.executable, *trees, backend=here.client, execution_devices=[here]
+            self.executable, *trees, backend=device.client, execution_devices=[device]
         )

@@ -210,7 +210,7 @@ def _seen_through(work: Work, recipe: Recipe, folder: Path, mesh: Mesh, least: i
 
 def _finish(
     last: Any,
-    kept: Sequence[eqx.Module],
+    models: Sequence[eqx.Module],
     folder: Path,
     work: Work,
     around: Surroundings,
@@ -218,14 +218,14 @@ def _finish(
 ) -> None:
     """Leave the last model and the average of the kept checkpoints, and say how well the average does."""
     keep_model(last, folder / "last", work)
-    mean = average(kept)
+    mean = average(models)
     keep_model(mean, folder / "average", work)
     keep_settings(last, folder / "best", work)
     if around.evaluate is not None:
         sums = jax.device_get(around.evaluate(mean))
         nll = float(sums.nll / sums.tokens)
         more = "".join(f", {name} {value:.4f}" for name, value in work.describe(nll).items())
-        those = "the last checkpoint" if len(kept) == 1 else f"the last {len(kept)} checkpoints"
+        those = "the last checkpoint" if len(models) == 1 else f"the last {len(models)} checkpoints"
         say(f"average of {those}: dev nll {nll:.4f}{more}")
 
 

@@ -123,8 +123,9 @@ class Checkpoints:
         Raises:
             WorkError: this or the one before could not be written (a full disk, say). Earlier ones are untouched.
         """
-        step = int(state.step)
-        if step in self._manager.all_steps():
+        step, there = int(state.step), []
+        self._guarded(lambda: there.extend(self._manager.all_steps()))
+        if step in there:
             return
         arrays = self._saved(state)
         self._guarded(lambda: self._check_room(arrays))
