@@ -14,13 +14,13 @@ from typing import Any
 
 from benchmarks import (
     accelerator,
+    commands,
     decode_gpt2,
     decode_marian,
     decode_tiny,
     machine,
     profile,
     program,
-    start,
     train_epoch,
     train_gpt,
     train_translator,
@@ -36,7 +36,7 @@ MODULES = (
     decode_gpt2,
     decode_marian,
     decode_tiny,
-    start,
+    commands,
     program,
     accelerator,
 )  # each has rows(options)
@@ -47,6 +47,7 @@ PLACES = {
     "data": "Multi30k: train, val and test_2016_flickr, each .en and .de, raw text",
     "joey": "a Python that has joeynmt 2.3.0",
     "translator": "a model folder of a trained translator",
+    "before": "a checkout of an older plainformer, measured in turn with this one by the rows of commands",
 }
 
 
@@ -62,7 +63,7 @@ def main() -> int:
     meant = [name for name in known if not options.rows or any(_is_meant(name, wanted) for wanted in options.rows)]
     peaks = {}
     outcomes, failed = [], {}
-    for device in sorted({known[name].device for name in meant if not known[name].missing}):
+    for device in sorted({known[name].device for name in meant if known[name].has_floors and not known[name].missing}):
         try:
             peaks[device] = _peaks(device, work, options)
         except ContestError as failure:
@@ -84,7 +85,12 @@ def main() -> int:
 
 def _options() -> tuple[argparse.Namespace, dict[str, Row]]:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("rows", nargs="*", metavar="ROW", help="which, or how its name begins: start; all without any")
+    parser.add_argument(
+        "rows",
+        nargs="*",
+        metavar="ROW",
+        help="which, or how its name begins: command, command-translate; all without any",
+    )
     parser.add_argument("--rounds", type=int, default=7, help="turns of every contestant, at most [7]")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="of every contestant [all cores]")
     for name, about in PLACES.items():
@@ -97,11 +103,15 @@ def _options() -> tuple[argparse.Namespace, dict[str, Row]]:
         place = getattr(options, name)
         if place and not place.exists():
             parser.error(f"--{name}: there is no {place}")
+    if options.before and not (options.before / "src" / "plainformer").is_dir():
+        parser.error(f"--before: {options.before} has no src/plainformer; give a checkout's folder")
     known: dict[str, Row] = {}
     for module in MODULES:
         known |= module.rows(options)
     if options.profile and options.profile not in known:
         parser.error(f"there is no row {options.profile}; the rows are {', '.join(known)}")
+    if options.profile and known[options.profile].module == "commands":
+        parser.error(f"--profile: {options.profile} is of whole processes, and nothing in them is traced")
     for wanted in options.rows:
         if not any(_is_meant(name, wanted) for name in known):
             parser.error(f"there is no row {wanted}; the rows are {', '.join(known)}")

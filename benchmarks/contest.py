@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 # What contestants are told of the device. JAX would compute on a GPU wherever there is one, and take three quarters of
 # its memory, of which all need some.
@@ -28,6 +28,16 @@ class ContestError(Exception):
     """A contestant died, or does not compute what the others do."""
 
 
+BEFORE = "the version before"  # of plainformer, shown beside this one: neither ours nor a peer
+
+
+class Cost(NamedTuple):
+    """Of one unit of work: seconds, or MiB; and what else was seen in it, by name."""
+
+    cost: float
+    notes: dict[str, float]
+
+
 @dataclass(frozen=True)
 class Result:
     """What one contestant took.
@@ -35,19 +45,38 @@ class Result:
     Attributes:
         costs: of each round, for one unit of work: seconds, or MiB.
         facts: what it said of itself after warming up, by which contestants are held equal.
+        notes: of each round, what else was seen in it, by name.
     """
 
     name: str
     costs: list[float] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+    notes: list[dict[str, float]] = field(default_factory=list)
 
     @property
     def is_ours(self) -> bool:
         return self.name.startswith("plainformer")
 
     @property
+    def is_peer(self) -> bool:
+        return not self.is_ours and self.name != BEFORE
+
+    @property
     def median(self) -> float:
         return statistics.median(self.costs)
+
+    @property
+    def seen(self) -> dict[str, float]:
+        """The median of every note."""
+        names = self.notes[0] if self.notes else {}
+        return {name: statistics.median(notes[name] for notes in self.notes) for name in names}
+
+    def over(self, other: "Result") -> float:
+        """How many times as much as `other` it cost: the median of the rounds' own ratios.
+
+        Turns of one round stand side by side in time, so what slows the machine for a while slows both.
+        """
+        return statistics.median(cost / base for cost, base in zip(self.costs, other.costs, strict=True))
 
 
 class Worker:
@@ -72,13 +101,14 @@ class Worker:
         )
         self.facts = self._answer()
 
-    def turn(self) -> float:
+    def turn(self) -> Cost:
         """What one unit of work cost."""
         time.sleep(PAUSE)
         assert self._process.stdin is not None
         self._process.stdin.write("go\n")
         self._process.stdin.flush()
-        return float(self._answer()["cost"])
+        answer = self._answer()
+        return Cost(float(answer["cost"]), answer["notes"])
 
     def stop(self) -> None:
         if self._process.stdin is not None:
@@ -120,7 +150,9 @@ def contest(
             # The first is another one each time, so that nobody always follows the same one.
             for index in range(len(workers)):
                 at = (index + number) % len(workers)
-                results[at].costs.append(workers[at].turn())
+                cost, notes = workers[at].turn()
+                results[at].costs.append(cost)
+                results[at].notes.append(notes)
         return results
     finally:
         for worker in workers:

@@ -21,18 +21,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks import ctranslate
+from benchmarks import ctranslate, handed
 from benchmarks.agreement import same_tokens
 from benchmarks.row import Contestant, Ratio, Row, chosen, per_second
-from benchmarks.translator import Shape
 
 BEAM = 5
 OURS = ("float32", "bfloat16", "w8a8")  # the first writes what the others read
 JOEY = "Joey NMT"
-JOEY_BATCH, CT_BATCH = 20, 32  # sentences: the quickest of those tried
-MEAN_LENGTH = 15
 
 Texts = Sequence[Sequence[int]]
 
@@ -93,38 +88,15 @@ def _ours(name: str, folder: Path, threads: int) -> tuple[Callable[[], object], 
     tokens = [list(hypotheses[0].ids) for hypotheses in found]
     assert said.decode_batch(tokens) == texts
     if precision == OURS[0]:
-        _hand_over(translator, sources, special | {"unk": said.unk_id}, folder)
+        handed.hand_over(translator, folder)
+        (folder / "tiny-sources.json").write_text(json.dumps(sources))
     lengths = [(len(source) + 1, len(target) + 1) for source, target in zip(sources, tokens, strict=True)]
-    flops = sum(_handed(folder)[0].search_flops(*both, BEAM) for both in lengths) / len(lines)
+    flops = sum(handed.handed(folder).shape.search_flops(*both, BEAM) for both in lengths) / len(lines)
     return lambda: translator.translate(lines, beam_size=BEAM), tokens, {"flops": flops}
 
 
-def _hand_over(translator: Any, sources: Texts, special: dict[str, Any], folder: Path) -> None:
-    """Write down what the others translate with: the weights, the shape, the sources, the search."""
-    from plainformer.folder import named_weights
-
-    config, settings = translator.model.config, translator.settings
-    usual = {"tie": "three-way", "position": "sinusoidal", "sinusoidal_order": "interleaved", "activation": "relu"}
-    usual |= {"norm": "layer", "gated": False, "bias": True, "scale_embeddings": True}
-    usual |= {"encoder_layers": config.decoder_layers, "source_vocab": config.target_vocab}
-    other = {key: value for key, value in usual.items() if getattr(config, key) != value}
-    assert not other, f"the other libraries' translators have {other}"
-    assert settings.length_penalty == "gnmt", settings.length_penalty
-    assert settings.beam_size == BEAM, settings.beam_size
-    shape = {key: getattr(config, key) for key in ("heads", "d_model", "d_ff")}
-    shape |= {"layers": config.encoder_layers, "vocab": config.source_vocab, "dropout": 0.0}
-    weights = {name: np.asarray(value) for name, value in named_weights(translator.model).items()}
-    weights["source_embedding.table"] = weights["source_embedding.table"][: config.source_vocab]
-    np.savez(folder / "tiny.npz", **weights)
-    facts = {"shape": shape, "sources": sources, "special": special, "alpha": settings.alpha}
-    (folder / "tiny.json").write_text(json.dumps(facts | {"norm_position": config.norm_position}))
-
-
-def _handed(folder: Path) -> tuple[Shape, dict[str, Any], dict[str, np.ndarray]]:
-    facts = json.loads((folder / "tiny.json").read_text())
-    with np.load(folder / "tiny.npz") as file:
-        weights = {name: file[name] for name in file.files}
-    return Shape(**facts["shape"]), facts, weights
+def _sources(folder: Path) -> Texts:
+    return json.loads((folder / "tiny-sources.json").read_text())
 
 
 def _joey(name: str, folder: Path, threads: int) -> tuple[Callable[[], object], Texts, dict[str, Any]]:
@@ -133,25 +105,23 @@ def _joey(name: str, folder: Path, threads: int) -> tuple[Callable[[], object], 
     from benchmarks import joey
 
     torch.set_num_threads(threads)
-    shape, facts, weights = _handed(folder)
-    model = joey.joey_model(shape, weights, facts["special"], facts["norm_position"])
-    lines = [" ".join(map(str, source)) for source in facts["sources"]]
-    translate = joey.translate_with(model, lines, folder, batch=JOEY_BATCH, beam=BEAM, alpha=facts["alpha"])
+    given = handed.handed(folder)
+    model = joey.joey_model(given.shape, given.weights, given.special, given.norm_position)
+    lines = [" ".join(map(str, source)) for source in _sources(folder)]
+    translate = joey.translate_with(model, lines, folder, batch=joey.BATCH, beam=BEAM, alpha=given.alpha)
     return translate, [list(map(int, line.split())) for line in translate()], {}
 
 
 def _ctranslate(name: str, folder: Path, threads: int) -> tuple[Callable[[], object], Texts, dict[str, Any]]:
     import ctranslate2
 
-    shape, facts, weights = _handed(folder)
-    converted = folder / "tiny-ctranslate2"
-    if not converted.exists():
-        pre_norm = facts["norm_position"] == "pre"
-        ctranslate.save_translator(shape, weights, facts["special"], converted, pre_norm=pre_norm)
-    translator = ctranslate2.Translator(str(converted), compute_type=name.split()[1], inter_threads=threads)
-    rows = [list(map(str, [*source, facts["special"]["eos"]])) for source in facts["sources"]]
-    alpha = facts["alpha"] * MEAN_LENGTH / (5 + MEAN_LENGTH)
-    how = {"beam_size": BEAM, "length_penalty": alpha, "max_batch_size": CT_BATCH, "disable_unk": True}
+    given = handed.handed(folder)
+    translator = ctranslate2.Translator(
+        str(handed.converted(folder)), compute_type=name.split()[1], inter_threads=threads
+    )
+    rows = [list(map(str, [*source, given.special["eos"]])) for source in _sources(folder)]
+    how = {"beam_size": BEAM, "length_penalty": given.power_of_length, "max_batch_size": ctranslate.BATCH}
+    how |= {"disable_unk": True}
 
     def translate() -> Texts:
         found = translator.translate_batch(rows, **how)

@@ -4,10 +4,10 @@ A module of rows has `rows(options)`, which names them, and what a contestant's 
 
     set_up(case, name, folder, threads) -> (turn, facts)
 
-`turn()` does one unit of work and gives what it cost: seconds, or MiB; less is better. `facts` is JSON. The row's
-`check` compares it; besides, of ours, "flops" and "bytes" are what one unit of work needs at least, from which the
-floors are computed, and "warm_up" says how many turns go before the first that counts (2). `chosen` reads a user's
-options there.
+`turn()` does one unit of work and gives what it cost: seconds, or MiB; less is better. It may give a pair of that and
+of notes, numbers by name, which are shown and not judged (`contest.Cost`). `facts` is JSON. The row's `check` compares
+it; besides, of ours, "flops" and "bytes" are what one unit of work needs at least, from which the floors are computed,
+and "warm_up" says how many turns go before the first that counts (2). `chosen` reads a user's options there.
 
 This file imports the standard library alone: some contestants have interpreters of their own.
 """
@@ -91,11 +91,11 @@ class Ratio(Goal):
 
     def judge(self, results: Sequence[Result], floors: Sequence[Floor], unit: Unit) -> Verdict | None:
         ours = results[0]
-        peers = [one for one in results if not one.is_ours and (not self.over or one.name in self.over)]
+        peers = [one for one in results if one.is_peer and (not self.over or one.name in self.over)]
         if not peers:
             return None
         best = min(peers, key=lambda peer: peer.median)
-        ratio = best.median / ours.median
+        ratio = best.over(ours)
         return Verdict(f"{self.times:g}x the best peer", f"{ratio:.2f}x {best.name}", ratio >= self.times)
 
 
@@ -171,6 +171,7 @@ class Row:
         rounds: turns of every contestant at most, where one takes long.
         missing: what the user would have to give for it to run: then it is left out with this line.
         device: "cpu" or "gpu": where it computes, and whose peaks are its floors.
+        has_floors: whether ours say what a unit of work needs; without, the peaks are not measured for it.
     """
 
     title: str
@@ -184,6 +185,7 @@ class Row:
     rounds: int = 1000
     missing: str = ""
     device: str = "cpu"
+    has_floors: bool = True
 
     def floors(self, ours: Result, peaks: Mapping[str, float]) -> list[Floor]:
         """The floors of a unit of work, from what is needed for it and `peaks`: what a second is good for."""

@@ -142,7 +142,7 @@ def _joey(folder: Path, threads: int, facts: dict[str, Any]) -> Gate:
     from joeynmt.training import TrainManager, train  # pyright: ignore[reportMissingImports]
 
     torch.set_num_threads(threads)
-    config = _joey_config(folder, facts)
+    config = joey_config(folder, facts)
     make_model_dir(Path(config["model_dir"]))
     gate = Gate(lambda: train(rank=0, world_size=None, cfg=config, skip_test=True))
     write = TrainManager._log_scores
@@ -156,7 +156,7 @@ def _joey(folder: Path, threads: int, facts: dict[str, Any]) -> Gate:
     return gate
 
 
-def _joey_config(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
+def joey_config(folder: Path, facts: dict[str, Any]) -> dict[str, Any]:
     """The same training, as Joey NMT's YAML would say it; the pieces are written out as words, each its number."""
     ids = json.loads((folder / "multi30k" / "ids.json").read_text())
     facts["pairs"] = len(ids["source"])

@@ -20,7 +20,9 @@ def main() -> None:
         turn()
     print(json.dumps(facts), file=answers, flush=True)
     for _ in sys.stdin:
-        print(json.dumps({"cost": turn()}), file=answers, flush=True)
+        found = turn()
+        cost, notes = found if isinstance(found, tuple) else (found, {})
+        print(json.dumps({"cost": cost, "notes": notes}), file=answers, flush=True)
 
 
 if __name__ == "__main__":

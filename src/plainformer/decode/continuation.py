@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.decode.batch import check_vocabulary
+from plainformer.decode.batch import check_vocabulary, shaped
 from plainformer.decode.constraints import generated_tokens, penalise_repetition
 from plainformer.decode.sampling import sample
 from plainformer.decode.settings import SamplingSettings
@@ -180,12 +180,14 @@ def _compile_ahead(
     """Have what writes texts of this shape, and reads so many tokens, compiled side by side."""
     if (state := _start.ahead(model, shape[0], room)) is None:
         return
-    number: Any = jax.ShapeDtypeStruct((), np.int32)
-    ends: Any = jax.ShapeDtypeStruct(shape[:1], np.int32)
-    texts: Any = jax.ShapeDtypeStruct(shape, np.int32)
-    _write.ahead(model, _Pages(texts, ends, number, state), number, keys, *constants)
+
+    def begun(state: LanguageModelState) -> _Pages:
+        return _Pages(jnp.zeros(shape, jnp.int32), jnp.zeros(shape[:1], jnp.int32), jnp.int32(0), state)
+
+    pages = jax.eval_shape(begun, state)
+    _write.ahead(model, pages, pages.start, keys, *constants)
     for piece in {piece for length in reads for piece in _pieces(length, min(room, model.config.context))}:
-        _read.ahead(model, jax.ShapeDtypeStruct((shape[0], piece), np.int32), state)
+        _read.ahead(model, shaped(shape[0], piece), state)
 
 
 @program

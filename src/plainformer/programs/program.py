@@ -19,7 +19,7 @@ from plainformer.nn import foreign
 from plainformer.programs import kept
 from plainformer.programs.description import Indescribable, digest_of
 
-WORTH_KEEPING = 0.05  # seconds that tracing and compiling took: what takes less is not kept
+WORTH_KEEPING = 0.02  # seconds that tracing and compiling took, as long as finding takes: less is not kept
 _FOREIGN = re.compile(r"@plainformer_(\w+)")  # a call of a CPU kernel, in the text of a lowered program
 
 _Parts = tuple[list[Any], list[Any]]
