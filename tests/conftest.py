@@ -35,9 +35,12 @@ def pytest_xdist_auto_num_workers() -> int:
 def programs_are_let_go() -> Iterator[None]:
     """After each file of tests, drop what JAX compiled for it.
 
-    A compiled program takes many maps of memory, of which Linux allows a process 65,530; beyond that it dies.
+    A compiled program takes many maps of memory, of which Linux allows a process 65,530; beyond that it dies. And what
+    commands keep on disk from then on is not for the next file, whose tests may put other functions in place of ours.
     """
     yield
+    if kept := sys.modules.get("plainformer.programs.kept"):
+        kept.keep_in(None)
     if jax := sys.modules.get("jax"):
         jax.clear_caches()
         gc.collect()

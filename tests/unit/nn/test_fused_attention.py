@@ -18,7 +18,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from plainformer.data.loader import Batch
 from plainformer.models import Transformer, TransformerConfig
-from plainformer.nn import foreign, foreign_trials, fused_attention, machine_code
+from plainformer.nn import foreign, foreign_code, foreign_trials, fused_attention, machine_code
 from plainformer.nn.attention import attention
 from plainformer.nn.mask import allowed, causal_mask
 from plainformer.nn.stack import scanned
@@ -330,6 +330,7 @@ def test_on_a_processor_with_narrow_vectors_it_is_the_same(tmp_path: Path) -> No
 
 def test_where_it_is_wrong_products_serve_and_a_warning_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     foreign._attend.cache_clear()
+    monkeypatch.setattr(foreign_code, "were_right", lambda functions: False)  # by an earlier process
     monkeypatch.setattr(foreign_trials, "attention", lambda: {"dQ of attention": (np.ones(2), np.zeros(2))})
     with pytest.warns(UserWarning, match="training does without machine code, .*: dQ of attention"):
         assert not foreign.serve_attention()

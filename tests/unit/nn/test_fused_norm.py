@@ -10,7 +10,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from plainformer.models import LanguageModel, LanguageModelConfig
-from plainformer.nn import foreign, foreign_trials, fused_norm
+from plainformer.nn import foreign, foreign_code, foreign_trials, fused_norm
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.laid_out import Precision
 from plainformer.nn.norm import LayerNorm, Norm, NormForDecoding, RMSNorm, add_and_norm, normalise
@@ -132,6 +132,7 @@ def test_without_machine_code_the_gradient_is_as_defined(added: bool, monkeypatc
 
 def test_where_it_is_wrong_xla_serves_and_a_warning_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     foreign._compute_layers.cache_clear()
+    monkeypatch.setattr(foreign_code, "were_right", lambda functions: False)  # by an earlier process
     monkeypatch.setattr(foreign_trials, "layers", lambda: {"dx of a norm": (np.ones(2), np.zeros(2))})
     with pytest.warns(UserWarning, match="training does without machine code, .*: dx of a norm"):
         assert not foreign.serve_layers()
