@@ -121,7 +121,7 @@ def test_a_label_never_breaks_the_line(cli, models, tmp_path):
         ([TEXTS[2]], b"", "argument 1: the text has 17 tokens, and the model reads 16 at once; shorten it"),
         ([], TEXTS[2].encode(), "stdin:1: the text has 17 tokens"),
         (["a \udce9"], b"", "argument 1: character 3 is not UTF-8"),
-        ([], b"the\nm\xe4n\n", "stdin:2: byte 2 of the line is not UTF-8; give UTF-8 text"),
+        ([], b"m\xe4n\nthe\n", "stdin:1: byte 2 of the line is not UTF-8; give UTF-8 text"),
         ([], b"the\0", "stdin:1: the line has a NUL"),
         (["the", "--file", __file__], b"", "texts and --file are both given; give one of them"),
         (["--file", "nowhere.txt"], b"", "nowhere.txt: there is no such file; name a file of texts"),

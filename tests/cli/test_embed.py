@@ -76,7 +76,7 @@ def test_what_the_vocabulary_lacks_is_read_as_unknown_and_counted_once(cli, mode
         ([], b"the\n\n", "stdin:2: the text is empty"),
         (["the man and a sun"], b"", "argument 1: the text has 17 tokens, and the model reads 16 at once"),
         (["a \udce9"], b"", "argument 1: character 3 is not UTF-8"),
-        ([], b"the\nm\xe4n\n", "stdin:2: byte 2 of the line is not UTF-8; give UTF-8 text"),
+        ([], b"m\xe4n\nthe\n", "stdin:1: byte 2 of the line is not UTF-8; give UTF-8 text"),
         (["the", "--file", __file__], b"", "texts and --file are both given; give one of them"),
         (["--file", "nowhere.txt"], b"", "nowhere.txt: there is no such file; name a file of texts"),
         (["the", "--output", "nowhere/v.npy"], b"", "nowhere: there is no such folder; make it, or name another file"),

@@ -101,7 +101,7 @@ NO_GAP = "the text has no gap; write <mask> where a word is to be guessed"
         (["the m\u00f6<mask>n"], b"", "argument 1: the model's vocabulary does not have '\u00f6'"),
         (["a <mask>" * 6], b"", "argument 1: the text has 18 tokens, and the model reads 16 at once; shorten it"),
         (["a \udce9<mask>"], b"", "argument 1: character 3 is not UTF-8"),
-        ([], b"<mask>\na \xe4<mask>\n", "stdin:2: byte 3 of the line is not UTF-8; give UTF-8 text"),
+        ([], b"a \xe4<mask>\n<mask>\n", "stdin:1: byte 3 of the line is not UTF-8; give UTF-8 text"),
         ([], b"<mask>\0", "stdin:1: the line has a NUL"),
         (["<mask>", "--top", "0"], b"", "0 guesses were asked for; give at least 1"),
         (["<mask>", "--file", __file__], b"", "texts and --file are both given; give one of them"),

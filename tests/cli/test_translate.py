@@ -13,6 +13,7 @@ import pytest
 
 import plainformer
 from plainformer.cli.reading import ready_lines
+from plainformer.errors import InputError
 
 SENTENCES = ["the dog sees a book", "a cat likes the sea", "the man wants an apple and the house", "a child", "bird"]
 
@@ -192,6 +193,20 @@ def test_a_whole_line_does_not_wait_for_the_rest_of_the_next():
     with Trickle(b"the dog\n", b"the ca") as stream:
         assert next(ready_lines(stream, "stdin", 7)) == (["stdin:1"], ["the dog"])
         os.close(stream.far_end)
+
+
+def test_the_lines_before_one_that_is_no_text_come_first():
+    lines = ready_lines(io.BytesIO(b"the dog\na cat\nm\xe4n\nthe sea\n"), "stdin", 7)
+    assert next(lines) == (["stdin:1", "stdin:2"], ["the dog", "a cat"])
+    with pytest.raises(InputError, match="stdin:3: byte 2 of the line is not UTF-8"):
+        next(lines)
+
+
+def test_the_lines_before_one_that_is_too_long_come_first(cli, trained, answers):
+    long = "the dog " * 50
+    outcome = cli("translate", trained.folder, "--max-source-tokens", 40, stdin=f"the dog\n{long}\na cat\n".encode())
+    first = cli("translate", trained.folder, "the dog").written()
+    assert outcome.error(2, out=first).startswith("stdin:2: the line has ")
 
 
 def test_lines_that_have_arrived_go_together_and_in_order():

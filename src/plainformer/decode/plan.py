@@ -142,7 +142,7 @@ class Planner:
         check_budget(tokens)
 
         def rows(count: int, width: int) -> int:
-            return _rows(count, width, tokens, at_once)
+            return rows_of(count, width, tokens, at_once)
 
         def running(load: Load) -> float:
             return times * self._costs.running(load)
@@ -184,7 +184,7 @@ def _widths(longest: int, limit: int | None) -> list[int]:
     return [*(width for width in found if width < limit), limit]
 
 
-def _rows(count: int, width: int, tokens: int, at_once: int) -> int:
+def rows_of(count: int, width: int, tokens: int, at_once: int) -> int:
     """The rows of one search, of `at_once` at a time that share so many sentences."""
     most = power_of_two_within(tokens // width // at_once)
     wanted = count if count <= FEW else -(-count // at_once)

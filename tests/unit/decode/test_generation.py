@@ -1,5 +1,6 @@
 """Many sources at once: order, company, shapes, and what is refused."""
 
+import itertools
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,7 +38,10 @@ def test_the_size_of_a_batch_does_not_change_a_sentence(toys: SimpleNamespace, b
     alone, together = (
         generate(toys.make(eos_bonus=-1.0), SOURCES, settings, batch_tokens=tokens, **toys.ids) for tokens in (1, 4096)
     )
-    assert alone == together
+    # Padded to another width, sums are taken in another order: the last bits of a score may differ, no token does.
+    for one, other in zip(itertools.chain(*alone), itertools.chain(*together), strict=True):
+        assert (one.ids, one.finished) == (other.ids, other.finished)
+        assert (one.score, one.logprob) == pytest.approx((other.score, other.logprob), rel=1e-6)
 
 
 def test_no_sources_give_no_outputs(toys: SimpleNamespace) -> None:

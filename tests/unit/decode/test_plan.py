@@ -2,7 +2,7 @@
 
 import pytest
 
-from plainformer.decode.plan import Costs, Planner, Pool, pools_of, shares
+from plainformer.decode.plan import Costs, Planner, Pool, pools_of, rows_of, shares
 from plainformer.errors import InputError
 from plainformer.models.config import TransformerConfig
 
@@ -37,6 +37,21 @@ def test_one_sentence_is_searched_alone_and_in_the_narrowest_shape() -> None:
     assert [pool.size for pool in planned([5] * 7)] == [8]
 
 
+@pytest.mark.parametrize(("count", "size"), [(9, 8), (16, 8), (17, 32), (64, 32), (65, 128), (10_000, 128)])
+def test_rows_are_no_more_than_four_times_the_sentences(count: int, size: int) -> None:
+    assert rows_of(count, 8, 2048, 2) == size
+    pool = Pool(list(range(count)), size, 8)
+    assert [len(share.members) for share in shares(pool, 2)] == [-(-count // 2), count // 2]
+
+
+def test_whether_a_shape_is_ready_is_asked_once() -> None:
+    asked: list[tuple[int, int]] = []
+    planner = Planner(Costs.of(TINY, 5))
+    for _ in range(3):
+        planner.plan(LENGTHS, 2048, None, at_once=2, is_ready=lambda *shape: bool(asked.append(shape)))
+    assert len(asked) == len(set(asked))
+
+
 def test_what_is_ready_is_preferred() -> None:
     lengths = [10] * 100
     assert [pool.width for pool in planned(lengths, is_ready=lambda size, width: width == 16)] == [16]
@@ -68,7 +83,7 @@ def test_shares_have_every_source_once_and_long_and_short_ones_each() -> None:
     both = shares(pool, 2)
     assert sorted(index for share in both for index in share.members) == pool.members
     assert {(share.size, share.width) for share in both} == {(32, 24)}
-    assert abs(sum(both[0].members) - sum(both[1].members)) <= len(pool.members)
+    assert [share.members for share in both] == [pool.members[::2], pool.members[1::2]]
     assert shares(Pool([4, 5], 8, 24), 2) == [Pool([4, 5], 8, 24)]
 
 

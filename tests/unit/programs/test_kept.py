@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -55,7 +56,8 @@ def test_a_folder_that_others_may_write_to_is_said_in_one_line_and_not_used(tmp_
     kept.keep_in(tmp_path, say=said.append)
     assert not kept.is_on()
     (line,) = said
-    assert line == f"compiled programs are not kept, and are made anew each time: {tmp_path}: others may write to it"
+    why = f"compiled programs are not kept, and are made anew each time: {tmp_path}: others may write to it"
+    assert line == f"{why}; set PLAINFORMER_CACHE to a folder of your own"
     kept.write("name", b"some bytes")
     assert list(tmp_path.iterdir()) == []
 
@@ -67,6 +69,33 @@ def test_a_folder_that_cannot_be_made_is_said_in_one_line(tmp_path: Path) -> Non
     assert not kept.is_on()
     assert len(said) == 1
     assert "Not a directory" in said[0]
+
+
+def test_a_folder_of_another_user_is_said_to_be_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    said: list[str] = []
+    kept.keep_in(tmp_path, say=said.append)
+    assert "it belongs to another user" in said[0]
+
+
+def test_two_threads_may_write_one_name(folder: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: kept.write("name", bytes(100_000)), range(40)))
+    assert kept.read("name") == bytes(100_000)
+    assert [entry.name for entry in folder.iterdir()] == ["name"]
+
+
+def test_what_is_there_is_read_on_a_disk_that_is_full(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept.write("name", b"some bytes")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", refuse)
+    kept.write("other", b"more")
+    assert kept.is_on()
+    assert kept.read("name") == b"some bytes"
+    assert [entry.name for entry in folder.iterdir()] == ["name"]
 
 
 def test_a_folder_that_goes_away_is_said_once(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import textwrap
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from plainformer.machine import cores
 from plainformer.programs import kept, program as programs
 from plainformer.programs.description import Indescribable, digest_of
 from plainformer.programs.program import Program, program
@@ -173,13 +175,77 @@ def test_several_threads_compile_once(is_kept: Path) -> None:
     assert traced == ["x"]
 
 
-def test_a_program_says_that_it_compiles_and_not_that_it_is_found(is_kept: Path) -> None:
-    for expected in ([1], []):
-        told: list[int] = []
-        run = Program(scaled)
-        run.compiling = told.append
-        check(run(*some()))
-        assert told == expected
+def test_more_executables_that_cannot_be_loaded_than_threads_are_all_made_again(
+    is_kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is made in the thread that failed to load it: one that waited for another thread would wait for ever."""
+    many = range(3, 3 + 4 * cores())
+    for width in many:
+        check(Program(scaled)(*some(width)), width)
+    traced.clear()
+    all_here = threading.Barrier(2 * cores(), timeout=60)
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        all_here.wait()
+        raise RuntimeError("made by another XLA")
+
+    monkeypatch.setattr(programs.serialize_executable, "deserialize_and_load", refuse)
+    run = Program(scaled)
+    for width in many:
+        run.ahead(*some(width))
+    for width in many:
+        check(run(*some(width)), width)
+    assert len(traced) == len(many)
+
+
+def test_what_was_traced_where_cpu_kernels_failed_is_not_kept(is_kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programs.foreign, "has_failed", lambda: True)
+    check(Program(scaled)(*some()))
+    assert list(is_kept.iterdir()) == []
+
+
+def test_what_is_compiled_serves_on_when_nothing_is_kept_any_more(is_kept: Path) -> None:
+    run = Program(scaled)
+    check(run(*some()))
+    kept.keep_in(None)
+    check(run(*some()))
+    assert traced == ["x"]
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_equal_numbers_of_other_types_are_other_programs(on: bool, request: pytest.FixtureRequest) -> None:
+    if on:
+        request.getfixturevalue("is_kept")
+    run = Program(lambda x, by: x * by, depends_on="times")
+    with jax.numpy_dtype_promotion("standard"):
+        found = [run(jnp.arange(3), by) for by in (2, 2.0, True, 1)]
+    assert [one.dtype for one in found] == [jnp.int32, jnp.float32, jnp.int32, jnp.int32]
+
+
+@pytest.mark.parametrize("on", [False, True])
+def test_a_program_may_be_part_of_another(on: bool, request: pytest.FixtureRequest) -> None:
+    if on:
+        request.getfixturevalue("is_kept")
+    run = Program(lambda x: (x**2).sum(), depends_on="squares")
+    assert jax.grad(run)(jnp.asarray([3.0, 5.0])).tolist() == [6.0, 10.0]
+    assert jax.jit(run)(jnp.asarray([3.0, 5.0])) == 34.0
+
+
+@pytest.mark.parametrize("used", [False, True])
+def test_jaxs_own_cache_is_as_it_was(is_kept: Path, used: bool) -> None:
+    before = jax.config.values["jax_enable_compilation_cache"]
+    try:
+        jax.config.update("jax_enable_compilation_cache", used)
+        check(Program(scaled)(*some()))
+        assert jax.config.values["jax_enable_compilation_cache"] is used
+    finally:
+        jax.config.update("jax_enable_compilation_cache", before)
+
+
+def test_when_a_command_has_ended_nothing_more_is_compiled_and_another_may_begin(is_kept: Path) -> None:
+    check(Program(scaled)(*some()))
+    programs.compile_no_more()
+    check(Program(scaled)(*some(width=9)), width=9)
 
 
 @program
@@ -235,7 +301,7 @@ def test_settings_of_jax_make_another_digest() -> None:
     assert digest_of("f", (), (), {}) == these
 
 
-@pytest.mark.parametrize("value", [lambda x: x, object(), iter([1])])
+@pytest.mark.parametrize("value", [lambda x: x, object()])
 def test_what_has_no_name_elsewhere_cannot_be_described(value: Any) -> None:
     with pytest.raises(Indescribable):
         digest_of("f", (value,), (), {})
@@ -257,8 +323,8 @@ def test_another_process_finds_it_and_computes_the_same(tmp_path: Path) -> None:
         from plainformer.decode.score import text_logprobs
         programs.WORTH_KEEPING = 0.0
         kept.keep_in(Path(sys.argv[1]))
-        said = []
-        text_logprobs.compiling = said.append
+        said, lowered = [], programs.Program._lowered
+        programs.Program._lowered = lambda self, *given: said.append(1) or lowered(self, *given)
         config = LanguageModelConfig(vocab=19, d_model=12, d_ff=23, heads=2, layers=2, context=14)
         model = LanguageModel(config, key=jax.random.key(0))
         ids = jnp.arange(10, dtype=jnp.int32).reshape(2, 5)
