@@ -25,6 +25,7 @@ import pytest
 from filelock import FileLock
 
 
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist there is nothing to ask it
 def pytest_xdist_auto_num_workers() -> int:
     """How many processes `-n auto` starts: one for each core that may be used; each takes 2 GB, so four are enough."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
