@@ -130,6 +130,16 @@ def test_a_recipe_that_is_not_there_is_one_line(cli, micro):
 # Lines to translate
 
 
+def test_a_cache_that_cannot_be_used_is_one_line_and_all_works(trained, spawn, finished, tmp_path):
+    (tmp_path / "file").write_text("")
+    environment = os.environ | {"PLAINFORMER_CACHE": str(tmp_path / "file" / "cache")}
+    outcome = finished(spawn("translate", trained.folder, "the dog", env=environment))
+    assert outcome.written().count("\n") == 1
+    (line,) = outcome.err.splitlines()
+    assert line.startswith("plainformer: compiled programs are not kept, and are made anew each time: ")
+    assert line.endswith("Not a directory; set PLAINFORMER_CACHE to a folder of your own")
+
+
 def test_a_line_of_ten_thousand_words_is_refused_with_its_place(cli, trained):
     text = b"the dog\n" + b"word " * 10_000 + b"\nthe cat\n"
     for batch in (1, 64):

@@ -9,5 +9,6 @@ def begin_work(*, one_heap: bool = True) -> None:
     from plainformer.programs import kept
 
     keep_freed_memory(one_heap=one_heap)
-    keep_compiled_programs()
     kept.keep_in(cache_folder() / "programs", say=lambda line: typer.echo(f"plainformer: {line}", err=True))
+    if kept.is_on():  # or JAX would say the same of its own folder, program by program
+        keep_compiled_programs()
