@@ -135,7 +135,7 @@ def test_a_cache_that_cannot_be_used_is_one_line_and_all_works(trained, spawn, f
     environment = os.environ | {"PLAINFORMER_CACHE": str(tmp_path / "file" / "cache")}
     outcome = finished(spawn("translate", trained.folder, "the dog", env=environment))
     assert outcome.written().count("\n") == 1
-    (line,) = outcome.err.splitlines()
+    (line,) = [line for line in outcome.err.splitlines() if "reached the length bound" not in line]
     assert line.startswith("plainformer: compiled programs are not kept, and are made anew each time: ")
     assert line.endswith("Not a directory; set PLAINFORMER_CACHE to a folder of your own")
 
