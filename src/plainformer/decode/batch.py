@@ -59,16 +59,19 @@ def group_by_length(
     def most(width: int) -> int:
         return power_of_two_within(batch_tokens // (parts * width))
 
-    def rows(count: int, width: int) -> int:
+    def rows(load: Load) -> int:
+        return rows_for(load.sequences, load.width)
+
+    def rows_for(count: int, width: int) -> int:
         return min(most(width), next(4**power for power in range(count) if 4**power >= count))
 
     def cost(load: Load) -> float:
         whole, rest = divmod(load.sequences, most(load.width))
-        filled = whole * most(load.width) + (rows(rest, load.width) if rest else 0)
+        filled = whole * most(load.width) + (rows_for(rest, load.width) if rest else 0)
         return layers * (COMPILING * ((whole > 0) + (rest > 0)) + 2.0 * layer * parts * filled * load.width / FLOPS)
 
     return [
-        Batch(part, rows(len(part), pool.width), (pool.width,) * parts)
+        Batch(part, rows_for(len(part), pool.width), (pool.width,) * parts)
         for pool in pools_of([max(each) for each in lengths], position_limit(config), rows=rows, cost=cost)
         for part in in_parts(pool.members, most(pool.width))
     ]

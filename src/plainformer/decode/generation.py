@@ -13,8 +13,8 @@ from plainformer.decode.batch import check_ids, position_limit
 from plainformer.decode.beam import make_query
 from plainformer.decode.constraints import Rules
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
-from plainformer.decode.plan import Costs, Planner, Pool, shares
-from plainformer.decode.pool import compile_ahead, is_ready, search_pool
+from plainformer.decode.plan import Costs, Planner, shares
+from plainformer.decode.pool import Shape, compile_ahead, is_ready, search_pool, shape_of
 from plainformer.decode.search import Query
 from plainformer.decode.settings import PAPER, GenerationSettings
 from plainformer.errors import InputError, WorkError
@@ -45,8 +45,8 @@ def generate(
     Args:
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
         bos, eos, pad: ids of the target vocabulary. source_eos: the end of a source, where that is another id.
-        batch_tokens: the most source tokens side by side, padding included. The decoder runs `beam_size` rows for each
-            sentence, so memory grows with both.
+        batch_tokens: the most tokens that there is room for side by side, beams not counted; sources may be padded to
+            twice as many. The decoder runs `beam_size` rows for each sentence, so memory grows with both.
         allowed: the ids that may be generated, None for the whole vocabulary. `pad` and `bos` never, `eos` always.
         expected: how many sources are to come from now on, these included: for many it pays to compile more shapes.
             These alone, if not given.
@@ -68,11 +68,11 @@ def generate(
     def query(width: int) -> Query:
         return make_query(model, settings, rules, settings.bound(width, limit), mask)
 
-    def search(members: list[int], size: int, width: int) -> Iterator[dict[int, list[Hypothesis]]]:
+    def search(members: list[int], shape: Shape) -> Iterator[dict[int, list[Hypothesis]]]:
         # A bound looks at its own sentence alone, so that company does not change the output.
         bounds = [settings.bound(len(closed[index]), limit) for index in members]
         parts = [closed[index] for index in members]
-        for found in search_pool(model, query(width), parts, bounds, beam=beam, size=size, width=width, filler=closing):
+        for found in search_pool(model, query(shape.width), parts, bounds, shape, filler=closing):
             yield {members[place]: hypotheses for place, hypotheses in found}
 
     parts = _planned(query, [len(source) for source in closed], batch_tokens, limit, beam, at_once, times)
@@ -92,25 +92,29 @@ def _planned(
     beam: int,
     at_once: int,
     times: float,
-) -> list[Pool]:
-    """What each search has to do; what they need is compiled from now on.
+) -> list[tuple[list[int], Shape]]:
+    """What each search has to do: sources, and in which shape. What they need is compiled from now on.
 
     Args:
         query: what searches sources of a width. times: as for `Planner.plan`.
     """
     narrow = query(1)
     model: Any = narrow.model
+
+    def shape(size: int, width: int, slots: int) -> Shape:
+        return shape_of(query(width), beam, size, width, slots)
+
     pools = _planner(jax.tree.structure(model), model.config, narrow.rules, beam).plan(
         lengths,
         batch_tokens,
         limit,
         at_once=at_once,
-        is_ready=lambda size, width: is_ready(model, query(width), beam, size, width),
+        is_ready=lambda size, width, slots: is_ready(model, query(width), shape(size, width, slots)),
         times=times,
     )
-    parts = [share for pool in pools for share in shares(pool, at_once)]
-    for part in parts:
-        compile_ahead(model, query(part.width), beam, part.size, part.width, len(part.members))
+    parts = [(part.members, shape(*part[1:])) for pool in pools for part in shares(pool, at_once)]
+    for members, part in parts:
+        compile_ahead(model, query(part.width), part, len(members))
     return parts
 
 

@@ -15,6 +15,7 @@ from plainformer.models.config import TransformerConfig
 
 NARROWEST, WIDER = 8, 4  # the least width, and how many times as wide as it must be one may be
 FEW = 8  # sentences that get one search, of so many rows
+LONG = 10  # one output of so many may need more slots than it finds
 
 # What things take on two cores of today's servers, within a factor of two; all that hangs on it is which shapes pay.
 FLOPS = 1e11  # operations a second of a step's products
@@ -22,15 +23,17 @@ COMPILING = 0.5  # seconds for each layer of a model, for a new width
 
 
 class Pool(NamedTuple):
-    """Sources that are searched side by side: which they are, how many at once, what they are padded to."""
+    """Sources that are searched side by side: which they are, how many at once, what they are padded to, and the slots
+    that there are at first for their outputs."""
 
     members: list[int]
     size: int
     width: int
+    slots: int
 
     def load(self, lengths: Sequence[int]) -> "Load":
         """What it has to do, where all sequences have these lengths."""
-        return Load(len(self.members), sum(lengths[index] for index in self.members), self.size, self.width)
+        return Load(len(self.members), sum(lengths[index] for index in self.members), self.width, self.slots)
 
 
 class Costs(NamedTuple):
@@ -50,25 +53,31 @@ class Costs(NamedTuple):
         layer = 8 * config.d_model**2 + 2 * config.d_model * config.d_ff
         weights = config.decoder_layers * layer + config.d_model * config.target_vocab
         layers = config.encoder_layers + config.decoder_layers
-        return cls(2.0 * weights * beam / FLOPS, 0.6 * config.d_model, COMPILING * layers)
+        return cls(2.0 * weights * beam / FLOPS, 0.3 * config.d_model, COMPILING * layers)
 
-    def running(self, load: "Load") -> float:
-        """A pool: outputs are about as long as sources, and in the end rows stand empty."""
-        tokens = load.tokens + 0.5 * load.width * load.size
-        return tokens * self.step * (1.0 + max(load.width, SLOTS) / self.half)
+    def running(self, load: "Load", size: int) -> float:
+        """A pool of so many rows: outputs are about as long as sources, and in the end rows stand empty."""
+        tokens = load.tokens + 0.5 * load.slots * size
+        return tokens * self.step * (1.0 + max(load.slots, SLOTS) / self.half)
 
 
 class Load(NamedTuple):
-    """What a pool would have to do: how many sequences there are, their tokens in all, its rows and its width."""
+    """What a pool would have to do: how many sequences there are, their tokens in all, what they are padded to, and
+    the slots for each output."""
 
     sequences: int
     tokens: int
-    size: int
     width: int
+    slots: int
 
 
 def pools_of(
-    lengths: Sequence[int], limit: int | None, *, rows: Callable[[int, int], int], cost: Callable[[Load], float]
+    lengths: Sequence[int],
+    limit: int | None,
+    *,
+    rows: Callable[[Load], int],
+    cost: Callable[[Load], float],
+    fewer_slots: bool = False,
 ) -> list[Pool]:
     """Sequences in pools of one width each, the widest first, at the least cost.
 
@@ -78,29 +87,39 @@ def pools_of(
     Args:
         lengths: of each sequence.
         limit: the longest that the model reads; None where it reads any.
-        rows: of a pool that has so many sequences, and a width.
+        rows: of a pool.
+        fewer_slots: whether there may be fewer slots than sources are padded to, down to a half, where nine of ten
+            sequences are so much shorter. Otherwise there are as many.
     """
     if not lengths:
         return []
     order = sorted(range(len(lengths)), key=lambda index: (lengths[index], -index))
     ordered = [lengths[index] for index in order]
-    tokens = [0, *accumulate(ordered)]
-    # best[k]: the least cost of all sequences up to the width k, how many these are, and where pools end, with widths.
-    best: list[tuple[float, int, list[tuple[int, int]]]] = [(0.0, 0, [])]
-    for width in _widths(ordered[-1], limit):
-        end = bisect_right(ordered, width)
-        found = []
-        for before, start, ends in best:
+    tokens, widths = [0, *accumulate(ordered)], _widths(ordered[-1], limit)
+
+    def slots_for(start: int, end: int, width: int) -> list[int]:
+        usual = ordered[end - 1 - (end - start) // LONG]
+        return [
+            slots for slots in widths if slots == width or (fewer_slots and max(usual, width // 2) <= slots < width)
+        ]
+
+    # best[k]: the least cost of all sequences up to the width k, and pools: where each ends, its load.
+    best: list[tuple[float, list[tuple[int, Load]]]] = [(0.0, [])]
+    for width in widths:
+        end, found = bisect_right(ordered, width), []
+        for before, pools in best:
+            start = pools[-1][0] if pools else 0
             if start == end:
-                found.append((before, end, ends))
+                found.append((before, pools))
                 continue
-            load = Load(end - start, tokens[end] - tokens[start], rows(end - start, width), width)
-            found.append((before + cost(load), end, [*ends, (end, width)]))
+            for slots in slots_for(start, end, width):
+                load = Load(end - start, tokens[end] - tokens[start], width, slots)
+                found.append((before + cost(load), [*pools, (end, load)]))
         best.append(min(found, key=lambda one: one[0]))
-    ends = best[-1][2]
+    pools = best[-1][1]
     return [
-        Pool(order[start:end][::-1], rows(end - start, width), width)
-        for start, (end, width) in zip([0, *(end for end, _ in ends)], ends, strict=False)
+        Pool(order[start:end][::-1], rows(load), load.width, load.slots)
+        for start, (end, load) in zip([0, *(end for end, _ in pools)], pools, strict=False)
     ][::-1]
 
 
@@ -116,7 +135,7 @@ class Planner:
 
     def __init__(self, costs: Costs) -> None:
         self._costs, self._lost = costs, 0.0
-        self._ready: dict[tuple[int, int], bool] = {}
+        self._ready: dict[tuple[int, int, int], bool] = {}
 
     def plan(
         self,
@@ -125,15 +144,15 @@ class Planner:
         limit: int | None,
         *,
         at_once: int,
-        is_ready: Callable[[int, int], bool],
+        is_ready: Callable[[int, int, int], bool],
         times: float = 1.0,
     ) -> list[Pool]:
         """Sources in pools (`pools_of`), each of so many searches that run at once. The rows of a search are 1, 8, 32,
-        128 or so, or as many as keep all that runs at once within `tokens`.
+        128 or so, or as many as keep all slots within `tokens`.
 
         Args:
-            tokens: the most source tokens side by side, padding included.
-            is_ready: whether searches of so many rows and such a width need not be compiled; asked once.
+            tokens: the most slots of all searches that run at once, beams not counted.
+            is_ready: whether searches of so many rows, such a width and so many slots need not be compiled; asked once.
             times: how often as many sources as these will come, these included.
 
         Raises:
@@ -141,28 +160,30 @@ class Planner:
         """
         check_budget(tokens)
 
-        def rows(count: int, width: int) -> int:
-            return rows_of(count, width, tokens, at_once)
+        def rows(load: Load) -> int:
+            return rows_of(load.sequences, load.slots, tokens, at_once)
 
         def running(load: Load) -> float:
-            return times * self._costs.running(load)
+            return times * self._costs.running(load, rows(load))
 
-        def ready(size: int, width: int) -> bool:
-            if (size, width) not in self._ready:
-                self._ready[size, width] = is_ready(size, width)
-            return self._ready[size, width]
+        def ready(size: int, width: int, slots: int) -> bool:
+            shape = size, width, slots
+            if shape not in self._ready:
+                self._ready[shape] = is_ready(*shape)
+            return self._ready[shape]
 
         def together(load: Load) -> float:
-            compiling = 0.0 if ready(load.size, load.width) else max(0.0, self._costs.shape - self._lost)
-            return compiling + running(load)
+            is_there = ready(rows(load), load.width, load.slots)
+            return running(load) + (0.0 if is_there else max(0.0, self._costs.shape - self._lost))
 
-        found, best = (pools_of(lengths, limit, rows=rows, cost=cost) for cost in (together, running))
-        if all(ready(pool.size, pool.width) for pool in found):
+        found, best = (pools_of(lengths, limit, rows=rows, cost=cost, fewer_slots=True) for cost in (together, running))
+        shapes = [(pool.size, pool.width, pool.slots) for pool in found]
+        if all(ready(*shape) for shape in shapes):
             spent, least = (sum(running(pool.load(lengths)) for pool in pools) for pools in (found, best))
             self._lost += (spent - least) / times
         else:
             self._lost = 0.0
-            self._ready |= {(pool.size, pool.width): True for pool in found}  # from now on
+            self._ready |= dict.fromkeys(shapes, True)  # from now on
         return found
 
 
@@ -184,9 +205,9 @@ def _widths(longest: int, limit: int | None) -> list[int]:
     return [*(width for width in found if width < limit), limit]
 
 
-def rows_of(count: int, width: int, tokens: int, at_once: int) -> int:
-    """The rows of one search, of `at_once` at a time that share so many sentences."""
-    most = power_of_two_within(tokens // width // at_once)
+def rows_of(count: int, slots: int, tokens: int, at_once: int) -> int:
+    """The rows of one search, of `at_once` at a time that share so many sentences, each with its slots."""
+    most = power_of_two_within(tokens // slots // at_once)
     wanted = count if count <= FEW else -(-count // at_once)
     return min(most, 1 if wanted == 1 else next(FEW * 4**power for power in range(wanted) if FEW * 4**power >= wanted))
 

@@ -44,39 +44,40 @@ class Arrivals(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """Of a search: sentences side by side, what their sources are padded to, slots and rows of each stage."""
+    """Of a search: its beam, sentences side by side, what their sources are padded to, slots and rows of each stage."""
 
+    beam: int
     size: int
     width: int
     slots: list[int]
     rows: list[int]
 
 
-def shape_of(query: Query, beam: int, size: int, width: int) -> Shape:
-    """The shape of a search of `size` sentences side by side, whose sources are padded to `width`."""
-    slots = stages(max(SLOTS, width), query.weights.shape[0] - 1)  # outputs are about as long as sources
+def shape_of(query: Query, beam: int, size: int, width: int, first: int) -> Shape:
+    """The shape of a search of `size` sentences side by side, whose sources are padded to `width`, with so many slots
+    at first, or what a search has at least."""
+    slots = stages(max(SLOTS, first), query.weights.shape[0] - 1)
     rows = [size, *(max(min(size, -(-LEAST // beam)), size >> number) for number in range(1, len(slots)))]
-    return Shape(size, width, slots, rows)
+    return Shape(beam, size, width, slots, rows)
 
 
-def compile_ahead(model: EncoderDecoder, query: Query, beam: int, size: int, width: int, count: int) -> None:
+def compile_ahead(model: EncoderDecoder, query: Query, shape: Shape, count: int) -> None:
     """Have what `search_pool` will need first for `count` sentences compiled in the background."""
-    shape = shape_of(query, beam, size, width)
-    if (search := begin.ahead(*_first_call(model, query, beam, shape))) is None:
+    if (search := begin.ahead(*_first_call(model, query, shape))) is None:
         return
     advance.ahead((query, np.int32(0)), search)
-    if count > size:
-        many = _at_a_time(size)
+    if count > shape.size:
+        many = _at_a_time(shape.size)
         admit.ahead(model, (*_empty_sources(shape, many), np.zeros(many, np.int32)), search, query.rules)
 
 
-def is_ready(model: EncoderDecoder, query: Query, beam: int, size: int, width: int) -> bool:
+def is_ready(model: EncoderDecoder, query: Query, shape: Shape) -> bool:
     """Whether such a search has been compiled."""
-    return begin.is_ready(*_first_call(model, query, beam, shape_of(query, beam, size, width)))
+    return begin.is_ready(*_first_call(model, query, shape))
 
 
-def _first_call(model: EncoderDecoder, query: Query, beam: int, shape: Shape) -> tuple[Any, ...]:
-    return model, *_empty_sources(shape, shape.size), query.rules, beam, shape.slots[0]
+def _first_call(model: EncoderDecoder, query: Query, shape: Shape) -> tuple[Any, ...]:
+    return model, *_empty_sources(shape, shape.size), query.rules, shape.beam, shape.slots[0]
 
 
 def _empty_sources(shape: Shape, rows: int) -> tuple[Any, ...]:
@@ -89,10 +90,8 @@ def search_pool(
     query: Query,
     sources: Sequence[Sequence[int]],
     bounds: Sequence[int],
+    shape: Shape,
     *,
-    beam: int,
-    size: int,
-    width: int,
     filler: int,
 ) -> Iterator[Found]:
     """The hypotheses of every source, as they are found: each turn gives some, with their places in `sources`.
@@ -100,10 +99,9 @@ def search_pool(
     Args:
         sources: token ids, end of sentence included.
         bounds: the most tokens of each one's outputs.
-        size: rows of the first stage, each a sentence. width: what sources are padded to.
         filler: an id that stands where there is no source.
     """
-    shape = shape_of(query, beam, size, width)
+    size, width = shape.size, shape.width
 
     def arriving() -> Iterator[Arrivals]:
         first, rest = range(len(sources))[:size], range(len(sources))[size:]
@@ -115,7 +113,7 @@ def search_pool(
                 limits[: len(members)] = [bounds[index] for index in members]
                 read = *pad_rows([sources[index] for index in members], many, width, filler), jnp.asarray(limits)
                 if search is None:
-                    return begin(model, *read, query.rules, beam, shape.slots[0])
+                    return begin(model, *read, query.rules, shape.beam, shape.slots[0])
                 return admit(model, (*read, _row_numbers(rows, many, size)), search, query.rules)
 
             yield Arrivals(members, enter)

@@ -78,7 +78,7 @@ def test_two_searches_find_what_one_finds(toys: SimpleNamespace, beam: int, monk
     for at_once, seen in sizes.items():
 
         def noted(*arguments: Any, seen: set[int] = seen, **named: Any) -> Any:
-            seen.add(named["size"])
+            seen.add(arguments[-1].size)
             return search_pool(*arguments, **named)
 
         monkeypatch.setattr(generation, "search_pool", noted)
