@@ -27,3 +27,16 @@ def show_progress(what: str, done: int, total: int) -> None:
         _began.pop(what, None)
         _last.pop(what, None)
     sys.stderr.flush()
+
+
+def show_waiting(what: dict[str, float]) -> None:
+    """Say on a terminal what is waited for, and since when, in the line that changes."""
+    parts = [f"{name} {seconds:.0f} s" for name, seconds in what.items()]
+    sys.stderr.write(f"\r\x1b[2K{', '.join(parts)} (for the first time; kept for the next)")
+    sys.stderr.flush()
+
+
+def clear_line() -> None:
+    """Take away what stands in the line that changes."""
+    sys.stderr.write("\r\x1b[2K")
+    sys.stderr.flush()

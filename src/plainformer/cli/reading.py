@@ -103,7 +103,7 @@ def texts_or_lines(texts: Sequence[str] | None, file: Path | None, most: int | N
         from plainformer.data.formats import opened
 
         with opened(file) as stream:
-            yield from ready_lines(cast(BufferedIOBase, stream), str(file), most or MOST)
+            yield from ready_lines(cast(BufferedIOBase, stream), str(file), most or MOST, most or GROWTH * MOST)
 
 
 def expected_lines(file: Path | None) -> int | None:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from plainformer.machine import cache_folder, processor
+from plainformer.waiting import waiting_for
 
 Share = Sequence[str]
 """Modules of `nn` whose code one process makes."""
@@ -72,7 +73,8 @@ def wait_for(shares: Sequence[Share]) -> None:
         if process is None:
             continue
         try:
-            process.wait(max(began + PATIENCE - time.monotonic(), 0.0))
+            with waiting_for("making CPU kernels"):
+                process.wait(max(began + PATIENCE - time.monotonic(), 0.0))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

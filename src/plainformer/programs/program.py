@@ -20,6 +20,7 @@ from plainformer.machine import compiler_options, cores, default_device
 from plainformer.nn import foreign
 from plainformer.programs import kept
 from plainformer.programs.description import Indescribable, digest_of
+from plainformer.waiting import waiting_for
 
 WORTH_KEEPING = 0.02  # seconds that tracing and compiling took, as long as finding takes: less is not kept
 _FOREIGN = re.compile(r"@plainformer_(\w+)")  # a call of a CPU kernel, in the text of a lowered program
@@ -181,7 +182,8 @@ class Program:
 
     def _lowered(self, parts: _Parts, static: "_Static") -> Any:
         """The function traced, of shapes alone: a program does not depend on whether it was asked for ahead."""
-        return self._jitted().lower(*jax.tree.map(_shape_of, parts), static)
+        with waiting_for("compiling"):
+            return self._jitted().lower(*jax.tree.map(_shape_of, parts), static)
 
     def _identity(self) -> tuple[Any, ...]:
         """What is compiled. Raises Indescribable for a function that closes over what nobody has described."""
@@ -305,7 +307,7 @@ def _is_local(parts: _Parts) -> bool:
 
 def _compile(lowered: Any, result: Any, name: str | None, began: float) -> Callable[..., Any]:
     """The executable of a program that was traced, which is kept if that is worth it."""
-    with kept.compiling_alone():
+    with kept.compiling_alone(), waiting_for("compiling"):
         compiled = lowered.compile()
     # What was traced without CPU kernels that failed would be found by those in which they work.
     if name is not None and time.perf_counter() - began >= WORTH_KEEPING and not foreign.has_failed():

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from plainformer.models.config import LanguageModelConfig
-from plainformer.recipe.sections import Section, StackOptions
+from plainformer.recipe.sections import Samples, Section, StackOptions, TrainOptions
 from plainformer.recipe.text import TextRecipe
 
 
@@ -13,6 +13,12 @@ class LanguageModelOptions(StackOptions):
     """[model]: the decoder. Without a preset, the smallest GPT-2 is what is changed."""
 
     CONFIG: ClassVar[type[Any]] = LanguageModelConfig
+
+
+class LanguageTrainOptions(TrainOptions):
+    """[train]: how long, how often to look, what to keep."""
+
+    samples: Samples = 2
 
 
 class GenerateOptions(Section):
@@ -40,4 +46,5 @@ class LanguageRecipe(TextRecipe):
 
     task: Literal["language-model"] = Field(description="What the model is to learn.")
     model: LanguageModelOptions = LanguageModelOptions()
+    train: LanguageTrainOptions
     generate: GenerateOptions = GenerateOptions()

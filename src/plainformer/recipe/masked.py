@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field
 
 from plainformer.models.config import EncoderConfig
-from plainformer.recipe.sections import Section, StackOptions
+from plainformer.recipe.sections import Section, StackOptions, TrainOptions
 from plainformer.recipe.text import TextRecipe
 
 
@@ -28,3 +28,4 @@ class MaskedRecipe(TextRecipe):
     task: Literal["masked-language-model"] = Field(description="What the model is to learn.")
     model: EncoderOptions = EncoderOptions()
     mask: MaskOptions = MaskOptions()
+    train: TrainOptions

@@ -179,6 +179,9 @@ class ScheduleOptions(Section):
         return self
 
 
+Samples = Annotated[int, Field(ge=0, description="Held-out texts that each look shows the model at work on; 0 = none.")]
+
+
 class TrainOptions(Section):
     """[train]: how long, how often to look, what to keep."""
 

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from plainformer.evaluate.bleu import BleuTokenizer
 from plainformer.models.config import TransformerConfig
 from plainformer.recipe.base import Recipe
-from plainformer.recipe.sections import FromList, LossOptions, Section, ShapeOptions, TrainOptions, absolute
+from plainformer.recipe.sections import FromList, LossOptions, Samples, Section, ShapeOptions, TrainOptions, absolute
 from plainformer.validation import broken
 
 
@@ -98,6 +98,7 @@ class TranslationTrainOptions(TrainOptions):
     bleu_every: int = Field(
         default=0, ge=0, description="Steps between translations of the development set; 0 = never."
     )
+    samples: Samples = 2
     bleu_sentences: int = Field(default=0, ge=0, description="Translate only the first so many of them; 0 = all.")
     best_by: Literal["nll", "bleu"] = Field(default="nll", description="What makes a checkpoint the best.")
 

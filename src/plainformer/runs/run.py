@@ -204,6 +204,7 @@ def _seen_through(work: Work, recipe: Recipe, folder: Path, mesh: Mesh, least: i
         "evaluate": lambda model: evaluate(scanned(model, least), dev_batches),
         "describe": work.describe,
         "translate": work.bleu,
+        "samples": work.samples,
         "keep_best": lambda model: keep_model(model, folder / "best", work),
     }
 

@@ -60,6 +60,7 @@ class Work:
         content: a trained model as the folder that is kept of it.
         describe: more figures of the development set, from its mean NLL (nats a token).
         bleu: BLEU of a model's translations of the development set, for the tasks that have it.
+        samples: lines to show of what a model makes of some of the development set, for the tasks that have them.
         shapes: how many shapes of batch there are, each of which is a program to compile.
         initial: the model to start from, where it is not a new one.
         new_parts: of the model to start from, those that it did not have.
@@ -73,6 +74,7 @@ class Work:
     content: Callable[[Model], ModelFolder]
     describe: Callable[[float], Mapping[str, float]] = field(default=lambda nll: {})
     bleu: Callable[[Any], float] | None = None
+    samples: Callable[[Any], Iterable[str]] | None = None
     shapes: int = 1
     initial: Callable[[AnyConfig, PRNGKeyArray], Model] | None = None
     new_parts: tuple[str, ...] = ()

@@ -19,6 +19,7 @@ from plainformer.nn.foreign_call import VECTOR
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
 from plainformer.runs.learnt import learnt
+from plainformer.runs.samples import Samples, translations
 from plainformer.runs.start import check_room, open_start
 from plainformer.runs.task import Console, Tokenizers, Work
 from plainformer.text import Tokenizer, train_bpe, train_character, train_word
@@ -115,6 +116,7 @@ class TranslationTask:
             shapes=loader.shapes,
             content=lambda model: self._content(model, tokenizers),
             bleu=self._dev_bleu(dev_set.pairs, tokenizers) if recipe.train.bleu_every else None,
+            samples=self._samples(dev_set.pairs, tokenizers) if recipe.train.samples else None,
             initial=self.start.model if self.start else None,
         )
 
@@ -170,6 +172,10 @@ class TranslationTask:
             "data": data.embedded or data.train,
         }
         return ModelFolder(model, tokenizers.source, tokenizers.target, recipe.decode.model_dump(), about)
+
+    def _samples(self, dev: Pairs, tokenizers: Tokenizers) -> Samples:
+        settings = GenerationSettings(**self.recipe.decode.model_dump())
+        return translations(dev, self.recipe.train.samples, tokenizers, settings)
 
     def _dev_bleu(self, dev: Pairs, tokenizers: Tokenizers) -> Callable[[Any], float]:
         """BLEU of greedy translations of the first `bleu_sentences` of the dev set."""

@@ -65,6 +65,7 @@ class Surroundings:
     evaluate: sums over the dev set, or None without one.
     describe: more figures of the dev set, from its mean NLL.
     translate: BLEU (0 to 100) of a model's greedy translations of the dev set.
+    samples: lines to show of what a model makes of some of the dev set.
     keep_best: told of a model that is the best so far.
     """
 
@@ -76,6 +77,7 @@ class Surroundings:
     evaluate: Callable[[eqx.Module], LossSums] | None = None
     describe: Callable[[float], Mapping[str, float]] = field(default=lambda nll: {})
     translate: Callable[[eqx.Module], float] | None = None
+    samples: Callable[[eqx.Module], Iterable[str]] | None = None
     keep_best: Callable[[eqx.Module], None] = field(default=lambda model: None)
 
 
@@ -170,6 +172,9 @@ def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSe
         around.log.metrics("dev", step, values)
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name != "tokens")
         around.log.say(f"step {step:,}  dev: {shown}{'  (best)' if progress.best_step == step else ''}")
+    if around.samples:
+        for line in around.samples(written_out(state.model)):
+            around.log.say(line)
 
 
 def _means(sums: LossSums) -> dict[str, float]:
