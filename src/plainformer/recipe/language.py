@@ -40,9 +40,9 @@ class GenerateOptions(Section):
 class LanguageRecipe(TextRecipe):
     """A whole run: `LanguageRecipe(task="language-model", data=..., train=...)`, or `load_recipe(path)`."""
 
-    FREE_ON_RESUME: ClassVar[frozenset[str]] = TextRecipe.FREE_ON_RESUME | {
-        f"generate.{key}" for key in GenerateOptions.model_fields
-    }
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = (
+        TextRecipe.FREE_ON_RESUME | {"train.samples"} | {f"generate.{key}" for key in GenerateOptions.model_fields}
+    )
 
     task: Literal["language-model"] = Field(description="What the model is to learn.")
     model: LanguageModelOptions = LanguageModelOptions()

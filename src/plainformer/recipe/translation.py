@@ -147,7 +147,7 @@ class EvaluateOptions(Section):
 class TranslationRecipe(Recipe):
     """A whole run. Python and TOML give the same object: `TranslationRecipe(data=..., train=...)`, `load_recipe`."""
 
-    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {"data.folder", "data.test"}
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {"data.folder", "data.test", "train.samples"}
 
     task: Literal["translation"] = Field(default="translation", description="What the model is to learn.")
     data: PairOptions

@@ -98,6 +98,7 @@ save_every = 17
 evaluate_every = 19
 log_every = 23
 bleu_every = 29
+samples = 3
 bleu_sentences = 31
 patience = 37
 keep_last = 4
