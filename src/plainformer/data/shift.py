@@ -22,8 +22,8 @@ _CHANGE = 12.0  # nats that a change of the shift costs, e^-12 being how rarely 
 _CLEAR = 40.0  # nats that a stretch must gain by its shift
 _CAP = 4.0  # nats of a pair at most, so that a few odd pairs prove nothing
 _ENDING = 2.0  # nats of a pair of which one is a question or an exclamation, and the other is not
-_LEAST = 0.2  # by how much the lengths must correlate better
-_LEAST_ENDS = 0.1  # or by how large a share more pairs must end alike
+_FITS, _LEAST = 0.4, 0.2  # how well the lengths must correlate when moved, and by how much better than as they stand
+_FIT_ENDS, _LEAST_ENDS = 0.85, 0.1  # or what share of the pairs must end alike, and by how much more
 _TOLD = 3  # stretches that are told one by one
 _ENOUGH, _VARIED, _UNRELATED = 200, 0.2, 0.1  # pairs, and how lengths vary and correlate, to call sides unrelated
 _MARKS = {"?": 1, "？": 1, "؟": 1, "!": 2, "！": 2}
@@ -51,7 +51,12 @@ class Stretch(NamedTuple):
     @property
     def by_length(self) -> bool:
         """Whether the lengths say it: not in a text that is sorted by length, where any neighbour fits."""
-        return self.moved - self.as_is >= _LEAST
+        return self.moved >= _FITS and self.moved - self.as_is >= _LEAST
+
+    @property
+    def by_endings(self) -> bool:
+        """Whether the endings say it."""
+        return self.moved_ends >= _FIT_ENDS and self.moved_ends - self.as_is_ends >= _LEAST_ENDS
 
 
 def out_of_step(source: Sequence[str], target: Sequence[str]) -> list[Stretch]:
@@ -82,13 +87,15 @@ def out_of_step(source: Sequence[str], target: Sequence[str]) -> list[Stretch]:
         start = _edge(before, costs[path[first]], first * _WINDOW, len(ones)) if before is not None else 0
         stop = _edge(costs[path[first]], after, last * _WINDOW, len(ones)) if after is not None else len(ones)
         start, stop = max(start, -shift), min(stop, len(ones) - max(shift, 0))
+        if start >= stop:
+            continue
         gain = float((costs[_MOST, start:stop] - costs[path[first], start:stop]).sum())
         moved = _correlation(ones[start:stop], others[start + shift : stop + shift])
         as_is = _correlation(ones[start:stop], others[start:stop])
         alike = float((ends[start:stop] == other_ends[start + shift : stop + shift]).mean())
         alike_as_is = float((ends[start:stop] == other_ends[start:stop]).mean())
         stretch = Stretch(start, stop - 1, shift, moved, as_is, alike, alike_as_is)
-        if gain >= _CLEAR and (stretch.by_length or alike - alike_as_is >= _LEAST_ENDS):
+        if gain >= _CLEAR and (stretch.by_length or stretch.by_endings):
             found.append(stretch)
     return found
 
