@@ -61,7 +61,15 @@ class Pairs:
         return Pairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], origin)
 
 
-def read_pairs(folder: Path, name: str, source: str, target: str, *, columns: tuple[int, int] | None = None) -> Pairs:
+def read_pairs(
+    folder: Path,
+    name: str,
+    source: str,
+    target: str,
+    *,
+    columns: tuple[int, int] | None = None,
+    target_name: str | None = None,
+) -> Pairs:
     """Read parallel text, with notes on what is odd about it.
 
     Blank lines are pairs like any other (empty), so that line numbers hold; `report.clean` counts and drops them.
@@ -70,6 +78,7 @@ def read_pairs(folder: Path, name: str, source: str, target: str, *, columns: tu
         folder: where the files are.
         name: a stem ("train"), which finds the one format that is there, or a file name ("hin.txt", "train.tsv.gz").
         source, target: language codes: the suffixes of line-aligned files, the keys of JSONL, the languages of TMX.
+        target_name: where `name` is the file of the source side alone, that of the target side.
         columns: of TSV and CSV, the columns of source and target, counted from 0; None: see `columns`.
 
     Raises:
@@ -80,6 +89,8 @@ def read_pairs(folder: Path, name: str, source: str, target: str, *, columns: tu
         raise InputError("the name and both language codes of parallel text must not be empty", where=str(folder))
     if columns is not None and min(columns) < 0:
         raise InputError(f"columns are counted from 0, and {columns} were asked for", where=str(folder))
+    if target_name is not None:
+        return _aligned(Path(folder) / name, Path(folder) / target_name)
     files = _find(Path(folder), name, source, target)
     if len(files) == 2:
         return _aligned(*files)

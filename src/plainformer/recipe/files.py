@@ -52,6 +52,9 @@ def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "reci
     document.setdefault("name", name)
     changed = {toml.assign(document, override): override for override in overrides}
     kind = _kind_of(document.get("task", "translation"), text, where)
+    for one, other in (*kind.INSTEAD.items(), *((other, one) for one, other in kind.INSTEAD.items())):
+        if one in changed and other not in changed and _value(document, one) is not None:
+            toml.assign(document, f"{other}=")
     try:
         return kind.model_validate(document)
     except ValidationError as failure:
@@ -61,6 +64,12 @@ def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "reci
     blamed = [part for part in changed if f"{key}.".startswith(f"{part}.") or (not line and part.startswith(f"{key}."))]
     place = f"--set {changed[blamed[0]]}" if blamed else f"{where}:{line}" if line else where
     raise InputError(what, where=place, fix=fix)
+
+
+def _value(document: Mapping[str, Any], key: str) -> Any:
+    section, _, name = key.partition(".")
+    found = document.get(section)
+    return found.get(name) if isinstance(found, Mapping) else None
 
 
 def _kind_of(task: Any, text: str, where: str) -> type[Recipe]:

@@ -42,6 +42,11 @@ class TextOptions(Section):
             broken("text", "no text is named", 'give data.text = "..." or data.embedded = "python-docs"')
         return self
 
+    @property
+    def has_test(self) -> bool:
+        """Whether there is a test text to score in the end."""
+        return bool(self.test)
+
     def anchored(self) -> "TextOptions":
         """With absolute paths."""
         paths = {name: tuple(map(absolute, found)) for name in ("text", "test") if (found := getattr(self, name))}

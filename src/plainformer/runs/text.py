@@ -47,6 +47,10 @@ class TextTask:
         # The split is the recipe's, and so is checked with it.
         return {"text": self.text.fingerprint}
 
+    def held_out(self) -> dict[str, str]:
+        # A part of the text is, by its place, which the recipe gives.
+        return {}
+
     def learn_tokenizers(self, console: Console) -> Tokenizers:
         if self.start:
             return Tokenizers.of(self.start, console)
