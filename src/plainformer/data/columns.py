@@ -31,6 +31,7 @@ LANGUAGES = {
 _HEADER_WORDS = {"source", "target", "src", "tgt", "trg", "text", "sentence", "translation", "original", "input"} | {
     "output", "id", "label", "class", "category", "sentiment", "review", "language", "lang", *LANGUAGES.values(),
 }  # fmt: skip
+_LABELS, _TEXTS = {"label", "class", "category", "sentiment"}, {"text", "sentence", "review", "input"}
 _NO_TEXT = re.compile(r"\s*(?:[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?|https?://\S+)?\s*")  # a number, an address, or nothing
 _MOSTLY = 0.95  # of a column's cells, to say what it holds
 _NAMED = 5  # lines that are named
@@ -64,7 +65,7 @@ def column_pairs(path: Path, columns: tuple[int, int] | None, names: tuple[str, 
     full = [(number, cells) for number, cells in records if any(cell.strip() for cell in cells)]
     if not full:
         return Columns([(number, "", "") for number, _ in records], ())
-    header = full[0][1] if _is_header(full[0][1], names) else None
+    header = full[0][1] if is_header(full[0][1], names) else None
     notes: list[str] = []
     if header is not None and len(full) > 1 and (columns is None or is_csv):
         notes.append(f"{path}:{full[0][0]}: a header ({', '.join(header)}), which is left out")
@@ -89,6 +90,39 @@ def column_pairs(path: Path, columns: tuple[int, int] | None, names: tuple[str, 
     )
 
 
+def label_and_text(records: Sequence[Cells], path: Path) -> tuple[list[Row], tuple[str, ...]]:
+    """Line number, label and text of the records of a CSV file, and what is to be said of it.
+
+    Raises:
+        InputError: a record has not two columns, where no header says which are label and text; a label is missing.
+    """
+    full = [(number, cells) for number, cells in records if any(cell.strip() for cell in cells)]
+    label, text, notes = 0, 1, ()
+    if full and is_header(header := full[0][1]):
+        by_name = [
+            [index for index, cell in enumerate(header) if {*_parts(cell)} & names] for names in (_LABELS, _TEXTS)
+        ]
+        notes = (f"{path}:{full[0][0]}: a header ({', '.join(header)}), which is left out",)
+        if all(len(found) == 1 for found in by_name):
+            (label,), (text,) = by_name
+        full = full[1:]
+    for number, cells in full:
+        wanted = f"{max(label, text) + 1} or more" if notes else "2"
+        if len(cells) <= max(label, text) or (not notes and len(cells) > 2):
+            raise InputError(
+                f"the record has {_columns(len(cells))}, and {wanted} are needed: label and text",
+                where=f"{path}:{number}",
+                fix="write label,text or a header that names them, and put texts with commas in double quotes",
+            )
+        if not cells[label].strip():
+            raise InputError("the label is empty", where=f"{path}:{number}", fix="give the text a label")
+    return [(number, cells[label].strip(), cells[text]) for number, cells in full], notes
+
+
+def _columns(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"
+
+
 def _numbered(path: Path) -> enumerate[str]:
     return enumerate(text_lines(path), 1)
 
@@ -101,7 +135,7 @@ def _width(cells: Sequence[str]) -> int:
     return width
 
 
-def _is_header(cells: Sequence[str], names: Sequence[str]) -> bool:
+def is_header(cells: Sequence[str], names: Sequence[str] = ()) -> bool:
     """Whether all cells are what columns are called, two of them at least and not the same."""
     known = _HEADER_WORDS | {part for name in names for part in _parts(name)}
     called = [cell for cell in cells if cell.strip()]

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -25,6 +26,10 @@ TASKS: dict[str, type[Recipe]] = {
 """By the `task` of a recipe. A recipe that names none is a translator's."""
 
 
+_MEANT_BEFORE = {"data.split": "end"}
+"""What was meant before a key was there."""
+
+
 def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe in a TOML file, changed by `section.key=value` overrides.
 
@@ -39,11 +44,23 @@ def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     except (OSError, UnicodeDecodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
         raise InputError(f"the recipe cannot be read ({reason})", where=str(path), fix="give a TOML file") from failure
-    return parse_recipe(text, overrides, where=str(path), name=path.stem)
+    # A run's own recipe has all keys but those that came after it was begun.
+    older = path.name == "recipe.toml" and (path.parent / "data.json").exists()
+    return parse_recipe(text, overrides, where=str(path), name=path.stem, meant=_MEANT_BEFORE if older else {})
 
 
-def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "recipe", name: str = "") -> Recipe:
+def parse_recipe(
+    text: str,
+    overrides: Sequence[str] = (),
+    *,
+    where: str = "recipe",
+    name: str = "",
+    meant: Mapping[str, Any] = MappingProxyType({}),
+) -> Recipe:
     """The recipe in TOML `text`; `where` and `name` are its file's, for errors and for a recipe without a name.
+
+    Args:
+        meant: what keys mean that are not there, where it is not their default.
 
     Raises:
         InputError: the text is not TOML, or does not make a recipe.
@@ -52,6 +69,10 @@ def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "reci
     document.setdefault("name", name)
     changed = {toml.assign(document, override): override for override in overrides}
     kind = _kind_of(document.get("task", "translation"), text, where)
+    for key, value in meant.items():
+        section, _, entry = key.partition(".")
+        if entry in getattr(kind.model_fields[section].annotation, "model_fields", {}):
+            document.setdefault(section, {}).setdefault(entry, value)
     for one, other in (*kind.INSTEAD.items(), *((other, one) for one, other in kind.INSTEAD.items())):
         if one in changed and other not in changed and _value(document, one) is not None:
             toml.assign(document, f"{other}=")

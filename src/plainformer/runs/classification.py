@@ -38,6 +38,7 @@ class ClassificationTask:
             dev=lambda: read_labelled(data.path, data.dev or ""),
             test=lambda: read_labelled(data.path, data.test) if data.test else None,
         )
+        self.notes = [*whole.notes, *(note for part in (self.dev, self.test) if part for note in part.notes)]
         with _placed(data.train):
             self.labels = label_names(self.train)
             check_counts(self.train, data.min_label_count)
@@ -68,6 +69,8 @@ class ClassificationTask:
 
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
         recipe, config = self.recipe, self._config(tokenizers)
+        for note in self.notes:
+            console.say(note)
         if self.parts.dev or self.parts.test:
             console.say(split_line(recipe.data.train, self.parts, "texts"))
         if self.test:  # now, and not at the end of the training

@@ -28,6 +28,7 @@ WHAT = {
     "dev": "the dev data",
     "test": "the test data",
     "text": "the text",
+    "split": "what is held out of the text (data.split, or its files)",
     "start": "the model that it starts from",
     "tokenizer": "the tokenizer",
 }
