@@ -1,5 +1,7 @@
 """A line ends at a newline and nowhere else: what is read, what is written, in the shell as in Python."""
 
+from typing import Any
+
 import jax
 import pytest
 
@@ -19,7 +21,7 @@ ODD = ["a\u2028b", "c\u2029d", "e\x85f", "g\x0bh", "i\x0cj", "k\x1cl", "m\x1dn",
 def odd_translator(tmp_path_factory):
     """A random translator whose every token is a letter or such a character."""
     tokenizer = train_character(ODD)
-    sizes = {"d_model": 12, "d_ff": 23, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    sizes: dict[str, Any] = {"d_model": 12, "d_ff": 23, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     vocab = tokenizer.vocab_size
     model = jax.tree.map(
         lambda leaf: 2.0 * leaf if leaf.ndim == 2 else leaf,

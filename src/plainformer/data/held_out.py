@@ -46,6 +46,8 @@ def hold_out(
     Raises:
         InputError: so many cannot be held out.
     """
+    if not dev and not test:
+        return Parts([*range(len(texts))], [], [])
     groups = _groups(texts)
     eligible = [group for group in groups if all(text.strip() for row in group for text in texts[row])]
     rows = sum(map(len, eligible))

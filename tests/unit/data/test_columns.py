@@ -2,6 +2,7 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,13 +17,13 @@ def write(path: Path, text: str) -> Path:
     return path
 
 
-def refusal(path: Path, **options: tuple[int, int]) -> str:
+def refusal(path: Path, **options: Any) -> str:
     with pytest.raises(InputError) as caught:
         read_pairs(path.parent, path.name, "en", "de", **options)
     return str(caught.value)
 
 
-def pairs_of(path: Path, **options: tuple[int, int]) -> tuple[list[tuple[str, str]], str]:
+def pairs_of(path: Path, **options: Any) -> tuple[list[tuple[str, str]], str]:
     """The pairs of a file, and its notes."""
     found = read_pairs(path.parent, path.name, "en", "de", **options)
     return list(zip(found.source, found.target, strict=True)), "\n".join(found.notes)

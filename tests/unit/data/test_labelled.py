@@ -73,7 +73,9 @@ def test_a_file_that_is_not_there_is_refused_with_what_is_close(tmp_path: Path) 
     write(tmp_path, "valid.tsv", "a\tb")
     with pytest.raises(InputError, match=r"no labelled texts 'train' .*did you mean 'train.xml'"):
         read_labelled(tmp_path, "train")
-    with pytest.raises(InputError, match=r"train.xml is in no format of labelled texts; known are .tsv, .txt, .csv, .jsonl"):
+    with pytest.raises(
+        InputError, match=r"train.xml is in no format of labelled texts; known are .tsv, .txt, .csv, .jsonl"
+    ):
         read_labelled(tmp_path, "train.xml")
     write(tmp_path, "valid.jsonl", "{}")
     with pytest.raises(InputError, match=r"several files could be 'valid': valid.jsonl, valid.tsv"):

@@ -79,7 +79,7 @@ def test_real_corpora_are_in_step_and_a_line_too_many_is_found(
 ) -> None:
     pairs = read_pairs(shared_data / folder, name, "en", target)
     assert out_of_step(pairs.source, pairs.target) == []
-    for start in range(0, len(pairs) - 100, 100):
+    for start in range(0, min(len(pairs), 3000) - 100, 100):
         assert out_of_step(pairs.source[start : start + 100], pairs.target[start : start + 100]) == []
     (stretch,) = out_of_step(pairs.source, ["a line too many", *pairs.target[:-1]])
     assert (stretch.first, stretch.shift) == (0, 1)
