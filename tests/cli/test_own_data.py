@@ -19,7 +19,7 @@ PAIRS = [(text, text.upper()) for text in ENGLISH] + [(ENGLISH[3], "another"), (
 
 def task_of(recipe: str, *data: object, changes: tuple[str, ...] = (), **codes: str) -> TranslationTask:
     file = find_recipe(recipe)
-    own = own_data(file, changes, data=[str(path) for path in data], **codes)
+    own = own_data(recipe, changes, data=[str(path) for path in data], **codes)
     loaded = load_recipe(file, [*changes, *own])
     assert isinstance(loaded, TranslationRecipe)
     return TranslationTask(loaded)
@@ -126,7 +126,7 @@ def test_a_recipe_that_names_sets_gives_them_up_for_a_file(forms: dict[str, list
 )
 def test_options_of_another_task_are_refused(recipe, options, said) -> None:
     with pytest.raises(InputError) as caught:
-        own_data(find_recipe(recipe), [], **options)
+        own_data(recipe, [], **options)
     assert said in str(caught.value)
 
 
@@ -179,6 +179,9 @@ def test_a_run_keeps_what_it_held_out_and_is_scored_on_it(cli, micro, tmp_path, 
     assert "the test data changed since this run began" in cli("train", recipe, "--run", run, "--resume").error(2)
     whole.write_text("\n".join(lines), encoding="utf-8")
     assert "8 pairs" in cli("train", recipe, "--run", run, "--resume").out
+    moved = whole.rename(tmp_path / "moved.tsv")
+    again = ("train", run / "recipe.toml", "--run", run, "--resume", "--data", moved)
+    assert cli(*again).code == 0
     other = cli("evaluate", run, "--data", micro.data / "val")
     assert f"on {micro.data}/val: 7 pairs" in other.out
     (run / "held_out" / "test.jsonl").unlink()
@@ -192,7 +195,7 @@ def test_labelled_texts_give_a_share_of_each_label(tmp_path: Path) -> None:
     path = tmp_path / "reviews.tsv"
     path.write_text("\n".join([*lines, *lines[:10]]) + "\n", encoding="utf-8")  # ten of them twice
     file = find_recipe("classify")
-    recipe = load_recipe(file, own_data(file, [], data=[str(path)]))
+    recipe = load_recipe(file, own_data("classify", [], data=[str(path)]))
     assert isinstance(recipe, ClassificationRecipe)
     task = ClassificationTask(recipe)
     assert task.test is not None

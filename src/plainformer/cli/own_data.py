@@ -13,7 +13,7 @@ _DEV_SETS = ("val", "dev", "valid", "validation")
 
 
 def own_data(
-    recipe: Path,
+    recipe: str,
     changes: Sequence[str],
     *,
     data: Sequence[str] = (),
@@ -27,16 +27,23 @@ def own_data(
     have. A file, or two of one sentence a line, is all there is: development and test set are held out of it, unless a
     change names them.
 
+    Args:
+        recipe: a file, or the name of a recipe.
+
     Raises:
         InputError: an option is for another task, or more than two files are given.
     """
+    if not (data or text or source or target):
+        return []
     given = {change.partition("=")[0].strip() for change in changes}
-    table = _data_table(recipe)
-    task = next((change.partition("=")[2] for change in changes if change.startswith("task=")), table.pop("task"))
-    units = _UNITS.get(task.strip(" \"'"))
+    document, is_kept = _read(recipe)
+    said = next((change.partition("=")[2] for change in changes if change.startswith("task=")), None)
+    task = said or document.get("task", "translation")
+    units = _UNITS.get(str(task).strip(" \"'"))
+    table = document["data"] if isinstance(document.get("data"), dict) else {}
     if data and units is None:
         raise InputError("this recipe learns from running text", where=f"--data {data[0]}", fix="give --text FILE")
-    if text and units is not None:
+    if text and units is not None and document:
         raise InputError(f"this recipe learns from {_KINDS[units]}", where=f"--text {text[0]}", fix="give --data")
     if units != "pairs" and (source or target):
         raise InputError("--source and --target are for a translator's recipe", fix="leave them out")
@@ -46,9 +53,12 @@ def own_data(
         found += [f"data.text={inline(list(text))}", "data.embedded="]
     if data and units is not None:
         languages = [source or str(table.get("source", "en")), target or str(table.get("target", "de"))]
-        found += (
-            _of_folder(data[0], table, given, units) if _is_folder(data) else _of_files(data, given, units, languages)
-        )
+        if _is_folder(data):
+            found += [f"data.folder={inline(data[0])}", "data.embedded="]
+            found += [] if is_kept else _sets_in(data[0], table, given, units)
+        else:
+            found += _files(data, units, languages)
+            found += [] if is_kept else _held_out(table, given, units)
     return found
 
 
@@ -74,14 +84,17 @@ def moved_to(place: str | None, *, is_named: bool = False) -> list[str]:
     return [f"data.folder={inline(str(path.parent))}", f"data.test={inline(path.name)}", "data.embedded="]
 
 
-def _data_table(recipe: Path) -> dict[str, Any]:
-    """[data] of a recipe, as it is written, and its task. What is wrong with it is said where it is loaded."""
+def _read(recipe: str) -> tuple[dict[str, Any], bool]:
+    """A recipe as it is written, and whether it is one that a run keeps, which knows its sets. What is wrong with it is
+    said where it is loaded."""
+    from plainformer.cli.recipes import find_recipe
+    from plainformer.recipe.files import is_of_a_run
+
     try:
-        document = parse(recipe.read_text(encoding="utf-8-sig"), where=str(recipe))
-    except (OSError, UnicodeDecodeError):
-        document = {}
-    data, task = document.get("data"), document.get("task", "translation")
-    return {**(data if isinstance(data, dict) else {}), "task": str(task)}
+        path = find_recipe(recipe)
+        return parse(path.read_text(encoding="utf-8-sig"), where=str(path)), is_of_a_run(path)
+    except (OSError, UnicodeDecodeError, InputError):
+        return {}, False
 
 
 def _is_folder(paths: Sequence[str]) -> bool:
@@ -96,14 +109,15 @@ def _escaped(name: str) -> str:
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
-def _of_folder(folder: str, table: dict[str, Any], given: set[str], units: str) -> list[str]:
-    changes = [f"data.folder={inline(folder)}", "data.embedded="]
+def _sets_in(folder: str, table: dict[str, Any], given: set[str], units: str) -> list[str]:
+    """The sets of a folder, for a recipe that holds some out, and so names none."""
     if table.get(f"dev_{units}") is None:
-        return changes  # the recipe names its sets
+        return []
     names = [name for name in sorted(os.listdir(folder)) if not name.startswith(".")] if Path(folder).is_dir() else []
     stems = {name.split(".")[0] for name in names}
     sets = {"train": ["train"] if "train" in stems else _only(names), "test": ["test"]}
     sets["dev"] = list(_DEV_SETS)
+    changes = []
     for key, wanted in sets.items():
         there = next((name for name in wanted if name.split(".")[0] in stems), None)
         if there is not None and not {f"data.{key}", f"data.{key}_{units}"} & given:
@@ -117,7 +131,8 @@ def _only(names: Sequence[str]) -> list[str]:
     return [names[0]] if len(names) == 1 else [*stems] if len(names) == 2 and len(stems) == 1 else []
 
 
-def _of_files(paths: Sequence[str], given: set[str], units: str, languages: Sequence[str]) -> list[str]:
+def _files(paths: Sequence[str], units: str, languages: Sequence[str]) -> list[str]:
+    """The training set that one file is, or two."""
     if len(paths) > (2 if units == "pairs" else 1):
         most = "two files, of one language each" if units == "pairs" else "one file"
         raise InputError(f"{len(paths)} files are given, and {most} at most are read", where="--data", fix="join them")
@@ -133,8 +148,13 @@ def _of_files(paths: Sequence[str], given: set[str], units: str, languages: Sequ
     if len(paths) == 1 and units == "pairs":
         stem, _, suffix = name.removesuffix(".gz").rpartition(".")
         name = stem if stem and suffix in languages else name
-    changes += [f"data.folder={inline(str(first.parent))}", f"data.train={inline(name)}"]
-    for part in ("dev", "test"):
-        if not {f"data.{part}", f"data.{part}_{units}"} & given:
-            changes.append(f"data.{part}_{units}=auto")
-    return changes
+    return [*changes, f"data.folder={inline(str(first.parent))}", f"data.train={inline(name)}"]
+
+
+def _held_out(table: dict[str, Any], given: set[str], units: str) -> list[str]:
+    """What is held out of a file, where neither the recipe nor a change says how much, or names a set."""
+    return [
+        f"data.{part}_{units}=auto"
+        for part in ("dev", "test")
+        if not {f"data.{part}", f"data.{part}_{units}"} & given and table.get(f"{part}_{units}") is None
+    ]

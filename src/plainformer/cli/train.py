@@ -42,9 +42,9 @@ def train(
 
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    file, changes = find_recipe(recipe), [*(set or []), *starting_from(start)]
-    own = own_data(file, changes, data=data or (), text=text or (), source=source, target=target)
-    loaded = load_recipe(file, [*changes, *own])
+    changes = [*(set or []), *starting_from(start)]
+    changes += own_data(recipe, changes, data=data or (), text=text or (), source=source, target=target)
+    loaded = load_recipe(find_recipe(recipe), changes)
     folder = run or Path("runs") / loaded.name
 
     if loaded.train.compute_dtype == "float32":

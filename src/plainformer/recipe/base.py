@@ -1,7 +1,6 @@
 """What the recipes of all tasks have in common."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
@@ -25,9 +24,6 @@ class Recipe(Section, ABC):
     """Keys that a resumed run may change: none has a part in the updates up to a given step, but for the rounding of
     sums in another order (`train.mesh`, `train.remat`, `train.scan`). (That the text and the model to start from are
     the same, wherever they are, their fingerprints say.)"""
-
-    INSTEAD: ClassVar[Mapping[str, str]] = {}
-    """Pairs of keys of which one stands for the other: a change that sets one takes the other away."""
 
     name: str = Field(default="", description="What to call the run; the file's name if not given.")
     description: str = Field(default="", description="What it is for.")

@@ -1,6 +1,5 @@
 """The recipe of a classifier: labelled texts, one vocabulary, an encoder, new or one that was trained with masks."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -79,7 +78,6 @@ class ClassificationRecipe(Recipe):
     FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {
         *("data.folder", "data.train", "data.test", "tokenizer.file")
     }
-    INSTEAD: ClassVar[Mapping[str, str]] = {"data.dev_texts": "data.dev", "data.test_texts": "data.test"}
 
     task: Literal["classification"] = Field(description="What the model is to learn.")
     data: LabelledOptions

@@ -1,9 +1,8 @@
 """Recipes as files: read with errors that give the line, written back whole, compared."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from pydantic import ValidationError
@@ -26,8 +25,13 @@ TASKS: dict[str, type[Recipe]] = {
 """By the `task` of a recipe. A recipe that names none is a translator's."""
 
 
-_MEANT_BEFORE = {"data.split": "end"}
-"""What was meant before a key was there."""
+INSTEAD = {
+    "data.dev_pairs": "data.dev",
+    "data.test_pairs": "data.test",
+    "data.dev_texts": "data.dev",
+    "data.test_texts": "data.test",
+}
+"""Keys that stand for others: an override that sets one takes the other away."""
 
 
 def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
@@ -44,23 +48,24 @@ def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     except (OSError, UnicodeDecodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
         raise InputError(f"the recipe cannot be read ({reason})", where=str(path), fix="give a TOML file") from failure
-    # A run's own recipe has all keys but those that came after it was begun.
-    older = path.name == "recipe.toml" and (path.parent / "data.json").exists()
-    return parse_recipe(text, overrides, where=str(path), name=path.stem, meant=_MEANT_BEFORE if older else {})
+    if is_of_a_run(path):
+        overrides = [*_meant_before(toml.parse(text, where=str(path))), *overrides]
+    return parse_recipe(text, overrides, where=str(path), name=path.stem)
 
 
-def parse_recipe(
-    text: str,
-    overrides: Sequence[str] = (),
-    *,
-    where: str = "recipe",
-    name: str = "",
-    meant: Mapping[str, Any] = MappingProxyType({}),
-) -> Recipe:
+def is_of_a_run(path: Path) -> bool:
+    """Whether a recipe is the one that a run keeps: it has all keys but those that came after the run was begun."""
+    return path.name == "recipe.toml" and (path.parent / "data.json").exists()
+
+
+def _meant_before(document: Mapping[str, Any]) -> list[str]:
+    """What a run meant before a key was there, where that is not the key's default: of several texts the end of all."""
+    is_text = document.get("task") in ("language-model", "masked-language-model")
+    return ["data.split=end"] if is_text and value_of(document, "data.split") is None else []
+
+
+def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "recipe", name: str = "") -> Recipe:
     """The recipe in TOML `text`; `where` and `name` are its file's, for errors and for a recipe without a name.
-
-    Args:
-        meant: what keys mean that are not there, where it is not their default.
 
     Raises:
         InputError: the text is not TOML, or does not make a recipe.
@@ -68,14 +73,8 @@ def parse_recipe(
     document = toml.parse(text, where=where)
     document.setdefault("name", name)
     changed = {toml.assign(document, override): override for override in overrides}
+    _take_away(document, changed)
     kind = _kind_of(document.get("task", "translation"), text, where)
-    for key, value in meant.items():
-        section, _, entry = key.partition(".")
-        if entry in getattr(kind.model_fields[section].annotation, "model_fields", {}):
-            document.setdefault(section, {}).setdefault(entry, value)
-    for one, other in (*kind.INSTEAD.items(), *((other, one) for one, other in kind.INSTEAD.items())):
-        if one in changed and other not in changed and _value(document, one) is not None:
-            toml.assign(document, f"{other}=")
     try:
         return kind.model_validate(document)
     except ValidationError as failure:
@@ -87,7 +86,15 @@ def parse_recipe(
     raise InputError(what, where=place, fix=fix)
 
 
-def _value(document: Mapping[str, Any], key: str) -> Any:
+def _take_away(document: dict[str, Any], changed: Collection[str]) -> None:
+    """Remove the keys that a changed one stands for, and those that stand for it."""
+    for one, other in (*INSTEAD.items(), *((other, one) for one, other in INSTEAD.items())):
+        if one in changed and other not in changed and value_of(document, one) is not None:
+            toml.assign(document, f"{other}=")
+
+
+def value_of(document: Mapping[str, Any], key: str) -> Any:
+    """What a document says of `section.key`; None if nothing."""
     section, _, name = key.partition(".")
     found = document.get(section)
     return found.get(name) if isinstance(found, Mapping) else None

@@ -1,6 +1,5 @@
 """The recipe of a translator: sentence pairs, two languages, an encoder-decoder, beam search, BLEU."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -183,7 +182,6 @@ class TranslationRecipe(Recipe):
     FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {
         *("data.folder", "data.train", "data.train_target", "data.test", "data.columns")
     }
-    INSTEAD: ClassVar[Mapping[str, str]] = {"data.dev_pairs": "data.dev", "data.test_pairs": "data.test"}
 
     task: Literal["translation"] = Field(default="translation", description="What the model is to learn.")
     data: PairOptions
