@@ -121,6 +121,8 @@ def test_a_recipe_that_names_sets_gives_them_up_for_a_file(forms: dict[str, list
         ("classify", {"data": ["a", "b"]}, "2 files are given, and one file at most are read"),
         ("char-gpt", {"data": ["a"]}, "this recipe learns from running text; give --text FILE"),
         ("translate", {"text": ["a"]}, "this recipe learns from pairs of sentences; give --data"),
+        ("translate", {"data": ["pairs.tsv"]}, "pairs.tsv: there is no such file"),
+        ("translate", {}, "translate: this recipe is for data of your own; give --data FILE or --data FOLDER"),
         ("char-gpt", {"source": "en"}, "--source and --target are for a translator's recipe"),
     ],
 )

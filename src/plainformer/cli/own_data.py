@@ -9,6 +9,7 @@ from plainformer.errors import InputError
 from plainformer.toml import inline, parse
 
 _UNITS = {"translation": "pairs", "classification": "texts"}
+_SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl", ".tmx", ".gz")
 _DEV_SETS = ("val", "dev", "valid", "validation")
 
 
@@ -31,10 +32,9 @@ def own_data(
         recipe: a file, or the name of a recipe.
 
     Raises:
-        InputError: an option is for another task, or more than two files are given.
+        InputError: an option is for another task, a file is not there, more than two are given, or none where the
+            recipe is for data of one's own.
     """
-    if not (data or text or source or target):
-        return []
     given = {change.partition("=")[0].strip() for change in changes}
     document, is_kept = _read(recipe)
     said = next((change.partition("=")[2] for change in changes if change.startswith("task=")), None)
@@ -45,6 +45,8 @@ def own_data(
         raise InputError("this recipe learns from running text", where=f"--data {data[0]}", fix="give --text FILE")
     if text and units is not None and document:
         raise InputError(f"this recipe learns from {_KINDS[units]}", where=f"--text {text[0]}", fix="give --data")
+    if not data and units and not is_kept and table.get(f"dev_{units}") is not None:
+        _check_is_there(recipe, table, given)
     if units != "pairs" and (source or target):
         raise InputError("--source and --target are for a translator's recipe", fix="leave them out")
     codes = {"data.source": source, "data.target": target}
@@ -97,8 +99,30 @@ def _read(recipe: str) -> tuple[dict[str, Any], bool]:
         return {}, False
 
 
+def _check_is_there(recipe: str, table: dict[str, Any], given: set[str]) -> None:
+    """Refuse a recipe for data of one's own without any."""
+    folder = table.get("folder")
+    if (
+        isinstance(folder, str)
+        and not {"data.folder", "data.embedded"} & given
+        and not Path(folder).expanduser().exists()
+    ):
+        raise InputError("this recipe is for data of your own", where=recipe, fix="give --data FILE or --data FOLDER")
+
+
 def _is_folder(paths: Sequence[str]) -> bool:
-    """Whether there is one path, and it is a folder or nothing at all: then the error is about a folder."""
+    """Whether there is one path, and it is a folder, or nothing that looks like a file.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    for path in map(Path, paths):
+        if path.suffix in _SUFFIXES and not path.exists():
+            from plainformer.data.find import suggestion  # with NumPy, which a start does without
+
+            there = os.listdir(path.parent) if path.parent.is_dir() else []
+            fix = suggestion(path.name, there, otherwise="check the path")
+            raise InputError("there is no such file", where=str(path), fix=fix)
     path = Path(paths[0])
     if len(paths) > 1 or path.is_file():
         return False
