@@ -95,7 +95,7 @@ def assign(document: dict[str, Any], assignment: str) -> str:
 def find_line(text: str, key: str) -> int | None:
     """The line, counted from 1, where the dotted `key` is set, or else where its section starts; None if neither."""
     table, found = "", None
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if header := re.match(r"\s*\[+\s*([^\]\[]+?)\s*\]", line):
             table = _normal(header[1]) + "."
             if table == key.rpartition(".")[0] + ".":

@@ -61,7 +61,7 @@ def _explain(error: ErrorDetails, root: type[BaseModel]) -> tuple[str, str, str]
     kind, value, context = error["type"], error["input"], error.get("ctx", {})
     key = ".".join(str(part) for part in error["loc"] if isinstance(part, str))
     if kind == "rule":
-        key = f"{key}.{context['key']}".removeprefix(".")
+        key = f"{key}.{context['key']}".strip(".")
         return key, f"{key}: {context['what']}", context["fix"]
     if kind == "extra_forbidden":
         return key, f"unknown {f'section [{key}]' if isinstance(value, Mapping) else f'key {key}'}", _nearest(key, root)

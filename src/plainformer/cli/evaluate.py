@@ -7,8 +7,9 @@ import typer
 
 from plainformer import atomic
 from plainformer.cli.output import check_output, one_line
+from plainformer.cli.own_data import moved_to
 from plainformer.cli.progress import show_progress
-from plainformer.cli.train import Set, moved_to
+from plainformer.cli.train import Set
 from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
 from plainformer.toml import inline
@@ -19,7 +20,9 @@ def evaluate(
     pairs: Annotated[
         str | None, typer.Option("--pairs", help="The set of pairs or of labelled texts, by name or file.")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="The folder that it is in [default: the recipe's].")] = None,
+    data: Annotated[
+        str | None, typer.Option(help="The folder that it is in [default: the recipe's], or a file that is the set.")
+    ] = None,
     source: Annotated[str | None, typer.Option(help="Source language [default: the recipe's].")] = None,
     target: Annotated[str | None, typer.Option(help="Target language [default: the recipe's].")] = None,
     text: Annotated[
@@ -45,7 +48,7 @@ def evaluate(
     begin_work()
     from plainformer.runs.evaluation import evaluate_run, gives_no_lines
 
-    changes = [*(set or []), *moved_to(data)]
+    changes = [*(set or []), *moved_to(data, is_named=pairs is not None)]
     flags = {
         "data.source": source,
         "data.target": target,

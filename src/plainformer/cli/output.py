@@ -14,5 +14,10 @@ def check_output(path: Path) -> None:
 
 
 def one_line(text: str) -> str:
-    """A translation on one line, whatever line ends the model wrote."""
-    return " ".join(text.splitlines()) if len(text.splitlines()) > 1 else text.rstrip("\r\n")
+    """A translation on one line: a space for each newline that the model wrote, and all else as Python has it.
+
+    A line ends at `\\n` and nowhere else, as where text is read: U+2028, U+0085 or a form feed is part of the sentence.
+    """
+    from plainformer.data.formats import one_line
+
+    return one_line(text)

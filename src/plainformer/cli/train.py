@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from plainformer.cli.own_data import own_data
 from plainformer.cli.progress import show_progress
 from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
@@ -20,8 +21,11 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where this run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start afresh in a folder that has a run.")] = False,
     data: Annotated[
-        str | None, typer.Option(help="The folder of pairs or labelled texts; short for --set data.folder=…")
+        list[str] | None,
+        typer.Option(help="A folder of pairs or labelled texts, or one file, of which some is held out; or two files."),
     ] = None,
+    source: Annotated[str | None, typer.Option(help="Source language; short for --set data.source=…")] = None,
+    target: Annotated[str | None, typer.Option(help="Target language; short for --set data.target=…")] = None,
     start: Annotated[
         str | None, typer.Option("--from", metavar="MODEL", help="A model to train on; short for --set model.start=…")
     ] = None,
@@ -38,7 +42,8 @@ def train(
 
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    changes = [*(set or []), *moved_to(data), *other_text(text), *starting_from(start)]
+    changes = [*(set or []), *starting_from(start)]
+    changes += own_data(recipe, changes, data=data or (), text=text or (), source=source, target=target)
     loaded = load_recipe(find_recipe(recipe), changes)
     folder = run or Path("runs") / loaded.name
 
@@ -56,7 +61,7 @@ def train(
     if reason == "signal":
         typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
         raise typer.Exit(128 + signal.SIGINT)
-    if loaded.data.test:
+    if loaded.data.has_test:
         evaluate_run(folder, say=typer.echo, progress=show_progress)
     typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=folder)}")
 
@@ -75,16 +80,6 @@ def begin_machine_code() -> None:
 
     if foreign_code.computes_on_a_processor():
         foreign_code.make_ahead(foreign_code.TRAINING)
-
-
-def moved_to(folder: str | None) -> list[str]:
-    """What `--data FOLDER` changes in a recipe: its text is there, and not built in."""
-    return [f"data.folder={inline(folder)}", "data.embedded="] if folder is not None else []
-
-
-def other_text(paths: list[str] | None) -> list[str]:
-    """What `--text FILE` changes in a recipe: its text is there, and not built in."""
-    return [f"data.text={inline(paths)}", "data.embedded="] if paths else []
 
 
 def starting_from(model: str | None) -> list[str]:

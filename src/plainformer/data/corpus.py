@@ -1,9 +1,10 @@
-"""Parallel text: pairs of sentences, each with the place it came from, read from any of four file formats.
+"""Parallel text: pairs of sentences, each with the place it came from, read from any of five file formats.
 
 The format is known by the name, each file plain or `.gz`:
 
     train.en + train.de     one sentence a line, line i beside line i
-    train.tsv  (or .txt)    source TAB target, further columns ignored
+    train.tsv  (or .txt)    source TAB target; which columns these are, `columns` finds out or is told
+    train.csv               CSV, with quotes; columns as in TSV
     train.jsonl             {"translation": {"en": ..., "de": ...}} or {"en": ..., "de": ...} a line
     train.tmx               TMX; also train.en-de.tmx and train.de-en.tmx
 """
@@ -16,19 +17,23 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plainformer.data.alignment import first_out_of_step
+from plainformer.data.columns import column_pairs
 from plainformer.data.find import Listing, listing_for, suggestion, without_gz
-from plainformer.data.formats import Row, json_rows, read_lines, tsv_rows
+from plainformer.data.formats import Row, json_rows, read_lines
 from plainformer.data.origins import Origins, select_origins
+from plainformer.data.shift import warnings_of
 from plainformer.data.tmx import tmx_rows
 from plainformer.errors import InputError, some_of
 
-_BY_STEM = (".tsv", ".jsonl", ".tmx")
-_BY_NAME = (".tsv", ".txt", ".jsonl", ".tmx")
+_BY_STEM = (".tsv", ".csv", ".jsonl", ".tmx")
+_BY_NAME = (".tsv", ".txt", ".csv", ".jsonl", ".tmx")
 
 
 @dataclass(frozen=True)
 class Pairs:
     """Parallel text: `target[i]` translates `source[i]`, and `origin[i]` is its "file:line".
+
+    `notes` is what its reader should be told about its file: which columns were read, what looks wrong.
 
     Raises:
         InputError: the three differ in length.
@@ -37,6 +42,7 @@ class Pairs:
     source: list[str]
     target: list[str]
     origin: Sequence[str]
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not len(self.source) == len(self.target) == len(self.origin):
@@ -55,8 +61,16 @@ class Pairs:
         return Pairs([self.source[i] for i in chosen], [self.target[i] for i in chosen], origin)
 
 
-def read_pairs(folder: Path, name: str, source: str, target: str, *, columns: tuple[int, int] = (0, 1)) -> Pairs:
-    """Read parallel text.
+def read_pairs(
+    folder: Path,
+    name: str,
+    source: str,
+    target: str,
+    *,
+    columns: tuple[int, int] | None = None,
+    target_name: str | None = None,
+) -> Pairs:
+    """Read parallel text, with notes on what is odd about it.
 
     Blank lines are pairs like any other (empty), so that line numbers hold; `report.clean` counts and drops them.
 
@@ -64,16 +78,19 @@ def read_pairs(folder: Path, name: str, source: str, target: str, *, columns: tu
         folder: where the files are.
         name: a stem ("train"), which finds the one format that is there, or a file name ("hin.txt", "train.tsv.gz").
         source, target: language codes: the suffixes of line-aligned files, the keys of JSONL, the languages of TMX.
-        columns: of TSV, the columns of source and target, counted from 0.
+        target_name: where `name` is the file of the source side alone, that of the target side.
+        columns: of TSV and CSV, the columns of source and target, counted from 0; None: see `columns`.
 
     Raises:
         InputError: no such text (with what is there that is close), several formats for one stem, sides of different
-            length, or a file that cannot be read (see `formats` and `tmx`).
+            length, columns that shift (see `columns`), or a file that cannot be read (see `formats` and `tmx`).
     """
     if not (name and source and target):
         raise InputError("the name and both language codes of parallel text must not be empty", where=str(folder))
-    if min(columns) < 0:
+    if columns is not None and min(columns) < 0:
         raise InputError(f"columns are counted from 0, and {columns} were asked for", where=str(folder))
+    if target_name is not None:
+        return _aligned(Path(folder) / name, Path(folder) / target_name)
     files = _find(Path(folder), name, source, target)
     if len(files) == 2:
         return _aligned(*files)
@@ -83,7 +100,8 @@ def read_pairs(folder: Path, name: str, source: str, target: str, *, columns: tu
         return _gathered(path, tmx_rows(path, source, target))
     if suffix == "jsonl":
         return _gathered(path, json_rows(path, source, target))
-    return _gathered(path, tsv_rows(path, columns))
+    rows, notes = column_pairs(path, columns, (source, target))
+    return _gathered(path, rows, notes)
 
 
 def fingerprint(pairs: Pairs) -> str:
@@ -99,7 +117,7 @@ def fingerprint(pairs: Pairs) -> str:
     return digest.hexdigest()
 
 
-def _gathered(path: Path, rows: Iterable[Row]) -> Pairs:
+def _gathered(path: Path, rows: Iterable[Row], notes: Sequence[str] = ()) -> Pairs:
     numbers, source, target = array("q"), [], []
     for number, one, other in rows:
         numbers.append(number)
@@ -107,13 +125,16 @@ def _gathered(path: Path, rows: Iterable[Row]) -> Pairs:
         target.append(other)
     if not numbers:
         raise InputError("the file holds no pairs", where=str(path), fix="give a file with parallel text")
-    return Pairs(source, target, Origins(path, numbers))
+    origin = Origins(path, numbers)
+    return Pairs(source, target, origin, (*notes, *warnings_of(source, target, origin, [path.name])))
 
 
 def _aligned(source_path: Path, target_path: Path) -> Pairs:
     source, target = read_lines(source_path), read_lines(target_path)
     if len(source) == len(target):
-        return Pairs(source, target, Origins(source_path, range(1, len(source) + 1)))
+        origin = Origins(source_path, range(1, len(source) + 1))
+        names = source_path.name, target_path.name
+        return Pairs(source, target, origin, tuple(warnings_of(source, target, origin, names)))
     counts = f"{source_path.name} has {len(source):,} lines and {target_path.name} has {len(target):,}"
     index = first_out_of_step(source, target)
     longer, shorter = (source_path, target_path) if len(source) > len(target) else (target_path, source_path)
@@ -166,7 +187,7 @@ def _not_found(listing: Listing, name: str, languages: tuple[str, str], half: li
         return InputError(f"{name} is in no known format", where=where, fix=f"known are {', '.join(_BY_NAME)} and .gz")
     what = (
         f"no parallel text {name!r} for {pair} (looked for {name}.{languages[0]} with {name}.{languages[1]}, "
-        f"{name}.tsv, {name}.jsonl, {name}.tmx, {name}.{pair}.tmx, plain or .gz)"
+        f"{name}.tsv, {name}.csv, {name}.jsonl, {name}.tmx, {name}.{pair}.tmx, plain or .gz)"
     )
     relatives = [entry for entry in visible if entry.startswith(f"{name}.")]
     if relatives:

@@ -96,34 +96,6 @@ def text_blocks(path: Path, size: int = 1 << 20) -> Iterator[str]:
             column = len(raw) - raw.rfind(b"\n") - 1 if b"\n" in raw else column + len(raw)
 
 
-def tsv_rows(path: Path, columns: tuple[int, int] = (0, 1)) -> Iterator[Row]:
-    """Yield the pairs of a tab-separated file.
-
-    Quotes are ordinary characters, there is no header, and columns not asked for are ignored. A blank line is a pair of
-    empty sentences, so that it is counted where empty pairs are.
-
-    Args:
-        path: the file, plain or `.gz`.
-        columns: the columns of the source and of the target, counted from 0.
-
-    Raises:
-        InputError: a line has too few columns, or as `text_lines`.
-    """
-    needed = max(columns) + 1
-    for number, line in enumerate(text_lines(path), 1):
-        if not line.strip():
-            yield number, "", ""
-            continue
-        cells = line.split("\t")
-        if len(cells) < needed:
-            raise InputError(
-                f"the line has {_count(len(cells), 'tab-separated column')}, and {needed} are needed",
-                where=f"{path}:{number}",
-                fix="put a tab between source and target, or name other columns",
-            )
-        yield number, cells[columns[0]], cells[columns[1]]
-
-
 def json_rows(path: Path, source: str, target: str) -> Iterator[Row]:
     """Yield the pairs of a JSONL file: `{"translation": {"en": ..., "de": ...}}` or `{"en": ..., "de": ...}` a line.
 

@@ -1,6 +1,7 @@
-"""Labelled texts, for a classifier, read from either of two file formats.
+"""Labelled texts, for a classifier, read from any of three file formats.
 
     train.tsv  (or .txt)    label TAB text a line
+    train.csv               CSV: label, text, or as a header says
     train.jsonl             {"label": ..., "text": ...} a line
 
 Each file plain or `.gz`; the format is known by the name.
@@ -12,12 +13,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from plainformer.data.columns import is_header, label_and_text
+from plainformer.data.comma_separated import csv_records
 from plainformer.data.find import listing_for, suggestion, without_gz
-from plainformer.data.formats import labelled_json_rows, labelled_rows
+from plainformer.data.formats import Row, labelled_json_rows, labelled_rows
 from plainformer.data.origins import Origins, select_origins
 from plainformer.errors import InputError
 
-_SUFFIXES = (".tsv", ".txt", ".jsonl")
+_SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,7 @@ class Labelled:
     """Texts and their labels: `labels[i]` is that of `texts[i]`, and `origin[i]` its "file:line".
 
     A blank line of a file is an empty text with an empty label, so that line numbers hold;
-    `labelled_report.clean_labelled` counts and drops it.
+    `labelled_report.clean_labelled` counts and drops it. `notes` is what its reader should be told about its file.
 
     Raises:
         InputError: the three differ in length.
@@ -34,6 +37,7 @@ class Labelled:
     texts: list[str]
     labels: list[str]
     origin: Sequence[str]
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not len(self.texts) == len(self.labels) == len(self.origin):
@@ -70,12 +74,27 @@ def read_labelled(folder: Path, name: str) -> Labelled:
     """
     path = _find(Path(folder), name)
     numbers, texts, labels = array("q"), [], []
-    rows = labelled_json_rows if without_gz(path.name).endswith(".jsonl") else labelled_rows
-    for number, label, text in rows(path):
+    rows, notes = _rows(path)
+    for number, label, text in rows:
         numbers.append(number)
         labels.append(label)
         texts.append(text)
-    return Labelled(texts, labels, Origins(path, numbers))
+    return Labelled(texts, labels, Origins(path, numbers), notes)
+
+
+def _rows(path: Path) -> tuple[Iterable[Row], tuple[str, ...]]:
+    """Line number, label and text of each line, and what is to be said of the file."""
+    name = without_gz(path.name)
+    if name.endswith(".jsonl"):
+        return labelled_json_rows(path), ()
+    if name.endswith(".csv"):
+        return label_and_text(list(csv_records(path)), path)
+    rows = list(labelled_rows(path))
+    header = next(((number, [label, text]) for number, label, text in rows if label or text), None)
+    if header and is_header(header[1]) and len(rows) > 1:
+        note = f"{path}:{header[0]}: a header ({', '.join(header[1])}), which is left out"
+        return [row for row in rows if row[0] != header[0]], (note,)
+    return rows, ()
 
 
 def _find(folder: Path, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Running text: documents read as a stream of chunks, the first part to train on and the rest held out.
+"""Running text: documents read as a stream of chunks, the first part of each file to train on and the rest held out.
 
 A document is a file of plain text, a line of JSONL (`{"text": ...}`) or a text that is built in. No more than a chunk
 or two is in memory at once; only a line of JSONL is read whole.
@@ -11,6 +11,8 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,13 +50,21 @@ class Chunk(NamedTuple):
     begins: bool
 
 
+class FilePart(NamedTuple):
+    """Where a file begins and ends among all characters, and where what is held out of it begins."""
+
+    start: int
+    cut: int
+    stop: int
+
+
 @dataclass(frozen=True)
 class RunningText:
     """Text for a language model, split by position. `read_text` and `embedded_text` make it.
 
     Attributes:
         name: what it is called in a message.
-        characters, train_characters: how many there are, and how many of them, from the first on, are for training.
+        characters, train_characters: how many there are, and how many of them are for training.
         documents: how many there are; empty ones do not count.
         empty: how many empty ones there are.
         fingerprint: the SHA-256 (hex) of the text and of where its documents end. A file's name, its compression and
@@ -68,14 +78,27 @@ class RunningText:
     empty: int
     fingerprint: str
     _read: Documents
+    _files: tuple[FilePart, ...]
+
+    @property
+    def split(self) -> str:
+        """What stands for the split where it is not by position alone, as several files make it; else empty."""
+        if len(self._files) == 1 or self.train_characters == self.characters:
+            return ""
+        return hashlib.sha256(repr(tuple(map(tuple, self._files))).encode()).hexdigest()
 
     def train(self, most: int | None = None) -> Iterator[Chunk]:
-        """The chunks of the first part, `most` characters of it at most."""
-        return self._between(0, self.train_characters if most is None else min(most, self.train_characters))
+        """The chunks to train on, the first `most` characters of them at most."""
+        left = self.train_characters if most is None else most
+        spans: list[tuple[int, int]] = []
+        for part in self._files:
+            spans.append((part.start, min(part.cut, part.start + left)))
+            left -= spans[-1][1] - part.start
+        return self._between(spans)
 
     def dev(self) -> Iterator[Chunk]:
-        """The chunks of the held-out part."""
-        return self._between(self.train_characters, self.characters)
+        """The chunks of what is held out; what is of another file than what is before it begins anew."""
+        return self._between([(part.cut, part.stop) for part in self._files])
 
     def sample(self, most: int = SAMPLE) -> "Sample":
         """The first `most` characters to train on, to learn a vocabulary from; for one of characters, take them all."""
@@ -86,20 +109,32 @@ class RunningText:
         held_out = self.characters - self.train_characters
         documents = "1 document" if self.documents == 1 else f"{self.documents:,} documents"
         documents += f" ({self.empty:,} more {'is' if self.empty == 1 else 'are'} empty)" if self.empty else ""
+        share = f"{held_out:,} ({held_out / self.characters:.1%})"
+        if self.split:
+            parts = (
+                f"of each of {len(self._files):,} files the first to train on, {self.train_characters:,} in all, and"
+            )
+            return f"{self.name}: {self.characters:,} characters in {documents}; {parts} the last held out, {share}"
         return (
             f"{self.name}: {self.characters:,} characters in {documents}; the first {self.train_characters:,} to train "
-            f"on, the last {held_out:,} ({held_out / self.characters:.1%}) held out"
+            f"on, the last {share} held out"
         )
 
-    def _between(self, start: int, stop: int) -> Iterator[Chunk]:
-        """The chunks of the characters from `start` to before `stop`."""
-        at = 0
+    def _between(self, spans: Iterable[tuple[int, int]]) -> Iterator[Chunk]:
+        """The chunks of the characters from `start` to before `stop`, for each span; none is of two files."""
+        rest = [(start, stop) for start, stop in spans if start < stop][::-1]
+        at, first = 0, True
         for chunk in _chunks(self._read()):
-            if at >= stop:
+            while rest and rest[-1][1] <= at:
+                rest.pop()
+                first = False
+            if not rest:
                 return
+            start, stop = rest[-1]
             end = at + len(chunk.text)
             if end > start:
-                yield Chunk(chunk.text[max(start - at, 0) : stop - at], chunk.begins and at >= start)
+                begins = (at >= start and chunk.begins) or (at <= start and not first)
+                yield Chunk(chunk.text[max(start - at, 0) : stop - at], begins)
             at = end
 
 
@@ -114,7 +149,9 @@ class Sample:
         return (chunk.text for chunk in self.text.train(self.most))
 
 
-def read_text(paths: str | Path | Sequence[str | Path], *, dev_share: float = 0.1, key: str = "text") -> RunningText:
+def read_text(
+    paths: str | Path | Sequence[str | Path], *, dev_share: float = 0.1, key: str = "text", each: bool = True
+) -> RunningText:
     """Running text from files, which are read through once, for their length and fingerprint.
 
     Args:
@@ -123,6 +160,7 @@ def read_text(paths: str | Path | Sequence[str | Path], *, dev_share: float = 0.
             once, at its first place.
         dev_share: the share of the characters, from the end, that is held out, from 0 to less than 1.
         key: of the text in a line of JSONL.
+        each: whether each file gives its share; otherwise it is the end of all the text.
 
     Raises:
         InputError: nothing is found (with what is there that is close), a file cannot be read (see `formats`) or is
@@ -132,14 +170,13 @@ def read_text(paths: str | Path | Sequence[str | Path], *, dev_share: float = 0.
     files = find_files(given)
     name = str(given[0]) if len(given) == 1 else f"{len(files):,} files"
 
-    def documents() -> Iterator[Iterable[str]]:
-        for path in files:
-            if _suffix(path) == ".jsonl":
-                yield from ((text,) for _, text in json_texts(path, key))
-            else:
-                yield text_blocks(path)
+    def documents(path: Path) -> Iterator[Iterable[str]]:
+        if _suffix(path) == ".jsonl":
+            yield from ((text,) for _, text in json_texts(path, key))
+        else:
+            yield text_blocks(path)
 
-    return _surveyed(name, documents, dev_share)
+    return _surveyed(name, [partial(documents, path) for path in files], dev_share, each)
 
 
 def embedded_text(name: str, *, dev_share: float = 0.1) -> RunningText:
@@ -153,7 +190,7 @@ def embedded_text(name: str, *, dev_share: float = 0.1) -> RunningText:
         there = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(TEXTS)}"
         raise InputError(f"no text {name!r} is built in", fix=there)
     load = TEXTS[name]
-    return _surveyed(name, lambda: iter([(text,) for text in load()]), dev_share)
+    return _surveyed(name, [lambda: iter([(text,) for text in load()])], dev_share)
 
 
 def find_files(paths: Sequence[str | Path]) -> list[Path]:
@@ -209,31 +246,46 @@ def _nothing_at(path: Path, what: str) -> InputError:
     return InputError(what, where=str(path), fix=suggestion(missing.name, names, otherwise=there))
 
 
-def _surveyed(name: str, read: Documents, dev_share: float) -> RunningText:
+def _surveyed(name: str, files: Sequence[Documents], dev_share: float, each: bool = True) -> RunningText:
+    """The text of `files`, read through."""
     if not 0 <= dev_share < 1:
         raise InputError(f"dev_share is {dev_share}", fix="choose a share from 0 to less than 1")
     characters = documents = size = opened = 0
     digest = hashlib.sha256()
+    parts: list[FilePart] = []
 
-    def counted() -> Iterator[Iterable[str]]:
+    def counted(read: Documents) -> Iterator[Iterable[str]]:
         nonlocal opened
         for document in read():
             opened += 1
             yield document
 
-    for chunk in _chunks(counted()):
-        if chunk.begins and documents:
-            # After each document its size, so that no two lists of documents have the same bytes.
-            digest.update(size.to_bytes(8, "little"))
-            size = 0
-        data = chunk.text.encode()
-        digest.update(data)
-        characters, documents, size = characters + len(chunk.text), documents + chunk.begins, size + len(data)
+    for read in files:
+        start = characters
+        for chunk in _chunks(counted(read)):
+            if chunk.begins and documents:
+                # After each document its size, so that no two lists of documents have the same bytes.
+                digest.update(size.to_bytes(8, "little"))
+                size = 0
+            data = chunk.text.encode()
+            digest.update(data)
+            characters, documents, size = characters + len(chunk.text), documents + chunk.begins, size + len(data)
+        parts.append(FilePart(start, start + int((characters - start) * (1 - dev_share)), characters))
     digest.update(size.to_bytes(8, "little"))
     if not characters:
         raise InputError("there is no text in it", where=name, fix="give a file with text")
-    train_characters = int(characters * (1 - dev_share))
-    return RunningText(name, characters, train_characters, documents, opened - documents, digest.hexdigest(), read)
+    if not each:
+        parts = [FilePart(0, int(characters * (1 - dev_share)), characters)]
+    return RunningText(
+        name,
+        characters,
+        train_characters=sum(part.cut - part.start for part in parts),
+        documents=documents,
+        empty=opened - documents,
+        fingerprint=digest.hexdigest(),
+        _read=lambda: chain.from_iterable(read() for read in files),
+        _files=tuple(parts),
+    )
 
 
 def _chunks(documents: Iterable[Iterable[str]]) -> Iterator[Chunk]:

@@ -89,6 +89,7 @@ def encode_text(
     """
     folder = cache_folder() / "tokens" if folder is None else folder
     key = f"{_FORMAT} {text.fingerprint} {text.train_characters} {tokenizer.fingerprint}"
+    key += f" {text.split}" if text.split else ""
     path = folder / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.ids"
     dtype = np.dtype(np.uint16 if tokenizer.vocab_size <= 1 << 16 else np.uint32)
     counts = _known_counts(path, dtype)

@@ -7,7 +7,16 @@ from pydantic import Field, model_validator
 
 from plainformer.models.config import EncoderConfig
 from plainformer.recipe.base import Recipe
-from plainformer.recipe.sections import PlainLossOptions, Section, StackOptions, TrainOptions, absolute
+from plainformer.recipe.sections import (
+    Count,
+    PlainLossOptions,
+    Section,
+    StackOptions,
+    TrainOptions,
+    absolute,
+    check_held_out,
+    with_dev_set,
+)
 from plainformer.recipe.text import VocabularyOptions
 from plainformer.validation import broken
 
@@ -17,8 +26,14 @@ class LabelledOptions(Section):
 
     folder: str = Field(min_length=1, description="Folder of the data.")
     train: str = Field(default="train", min_length=1, description="Training set: a file, or its stem.")
-    dev: str = Field(default="val", min_length=1, description="Development set, which picks the best checkpoint.")
+    dev: str | None = Field(
+        default=None, min_length=1, description="Development set, which picks the best checkpoint; val, if not given."
+    )
     test: str | None = Field(default=None, min_length=1, description="Test set, scored once at the end.")
+    dev_texts: Count | None = Field(
+        default=None, description="So many of the training texts instead of dev; auto: a tenth of each label's."
+    )
+    test_texts: Count | None = Field(default=None, description="So many of the training texts instead of test.")
     max_tokens: int = Field(default=128, ge=1, description="Drop a longer text.")
     min_label_count: int = Field(default=2, ge=1, description="Refuse a label that fewer training texts have.")
     batch_tokens: int = Field(default=4096, ge=1, description="Rows x padded length of a batch.")
@@ -29,8 +44,19 @@ class LabelledOptions(Section):
         """The data folder, absolute."""
         return Path(absolute(self.folder))
 
+    @property
+    def has_test(self) -> bool:
+        """Whether there is a test set to score in the end."""
+        return bool(self.test or self.test_texts)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, values: Any) -> Any:
+        return with_dev_set(values, "dev_texts")
+
     @model_validator(mode="after")
     def _check(self) -> "LabelledOptions":
+        check_held_out("texts", self.dev, self.dev_texts, self.test, self.test_texts)
         if self.batch_tokens < self.max_tokens:
             what = f"a batch of {self.batch_tokens} tokens cannot hold max_tokens = {self.max_tokens}"
             broken("batch_tokens", what, "raise batch_tokens or lower max_tokens")
@@ -49,7 +75,9 @@ class ClassifierOptions(StackOptions):
 class ClassificationRecipe(Recipe):
     """A whole run: `ClassificationRecipe(task="classification", data=..., train=...)`, or `load_recipe(path)`."""
 
-    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {"data.folder", "data.test", "tokenizer.file"}
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {
+        *("data.folder", "data.train", "data.test", "tokenizer.file")
+    }
 
     task: Literal["classification"] = Field(description="What the model is to learn.")
     data: LabelledOptions

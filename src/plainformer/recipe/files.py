@@ -1,6 +1,6 @@
 """Recipes as files: read with errors that give the line, written back whole, compared."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,15 @@ TASKS: dict[str, type[Recipe]] = {
 """By the `task` of a recipe. A recipe that names none is a translator's."""
 
 
+INSTEAD = {
+    "data.dev_pairs": "data.dev",
+    "data.test_pairs": "data.test",
+    "data.dev_texts": "data.dev",
+    "data.test_texts": "data.test",
+}
+"""Keys that stand for others: an override that sets one takes the other away."""
+
+
 def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     """The recipe in a TOML file, changed by `section.key=value` overrides.
 
@@ -39,7 +48,20 @@ def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
     except (OSError, UnicodeDecodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
         raise InputError(f"the recipe cannot be read ({reason})", where=str(path), fix="give a TOML file") from failure
+    if is_of_a_run(path):
+        overrides = [*_meant_before(toml.parse(text, where=str(path))), *overrides]
     return parse_recipe(text, overrides, where=str(path), name=path.stem)
+
+
+def is_of_a_run(path: Path) -> bool:
+    """Whether a recipe is the one that a run keeps: it has all keys but those that came after the run was begun."""
+    return path.name == "recipe.toml" and (path.parent / "data.json").exists()
+
+
+def _meant_before(document: Mapping[str, Any]) -> list[str]:
+    """What a run meant before a key was there, where that is not the key's default: of several texts the end of all."""
+    is_text = document.get("task") in ("language-model", "masked-language-model")
+    return ["data.split=end"] if is_text and value_of(document, "data.split") is None else []
 
 
 def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "recipe", name: str = "") -> Recipe:
@@ -51,6 +73,7 @@ def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "reci
     document = toml.parse(text, where=where)
     document.setdefault("name", name)
     changed = {toml.assign(document, override): override for override in overrides}
+    _take_away(document, changed)
     kind = _kind_of(document.get("task", "translation"), text, where)
     try:
         return kind.model_validate(document)
@@ -61,6 +84,20 @@ def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "reci
     blamed = [part for part in changed if f"{key}.".startswith(f"{part}.") or (not line and part.startswith(f"{key}."))]
     place = f"--set {changed[blamed[0]]}" if blamed else f"{where}:{line}" if line else where
     raise InputError(what, where=place, fix=fix)
+
+
+def _take_away(document: dict[str, Any], changed: Collection[str]) -> None:
+    """Remove the keys that a changed one stands for, and those that stand for it."""
+    for one, other in (*INSTEAD.items(), *((other, one) for one, other in INSTEAD.items())):
+        if one in changed and other not in changed and value_of(document, one) is not None:
+            toml.assign(document, f"{other}=")
+
+
+def value_of(document: Mapping[str, Any], key: str) -> Any:
+    """What a document says of `section.key`; None if nothing."""
+    section, _, name = key.partition(".")
+    found = document.get(section)
+    return found.get(name) if isinstance(found, Mapping) else None
 
 
 def _kind_of(task: Any, text: str, where: str) -> type[Recipe]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from plainformer.errors import InputError
 from plainformer.models.config import SingleStackConfig
@@ -15,6 +16,34 @@ from plainformer.validation import broken
 # TOML knows lists only; a frozen recipe holds tuples.
 FromList = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+
+
+def _count(value: object) -> object:
+    if value == "auto" or (type(value) is int and value >= 0):
+        return value
+    what = f"{value!r} is no number of them" if isinstance(value, str | int | float) else "it is no number"
+    raise PydanticCustomError("rule", "{what}", {"key": "", "what": what, "fix": 'give a whole number, or "auto"'})
+
+
+Count = Annotated[int | Literal["auto"], BeforeValidator(_count)]
+"""How many to hold out: a number, or "auto"."""
+
+
+def with_dev_set(values: Any, held_out: str) -> Any:
+    """[data] with a development set: val, unless it is named or `held_out` says how much of the training set it is."""
+    if isinstance(values, dict) and values.get("dev") is None and values.get(held_out) is None:
+        return {**values, "dev": "val"}
+    return values
+
+
+def check_held_out(what: str, dev: str | None, dev_count: Any, test: str | None, test_count: Any) -> None:
+    """Refuse a set that is both named and held out, and a development set of nothing."""
+    for name, named, count in (("dev", dev, dev_count), ("test", test, test_count)):
+        if named is not None and count:
+            both = f"data.{name} names a set, and data.{name}_{what} holds one out"
+            broken(f"{name}_{what}", both, "keep one of them")
+    if dev_count == 0:
+        broken(f"dev_{what}", "a run needs a development set", "hold out 1 or more")
 
 
 def absolute(path: str) -> str:

@@ -28,6 +28,9 @@ class TextOptions(Section):
     dev_share: float = Field(
         default=0.1, gt=0.0, lt=1.0, description="Share of the characters, from the end, that is held out."
     )
+    split: Literal["each", "end"] = Field(
+        default="each", description="Whether each file gives its share from its end, or the end of all the text does."
+    )
     dev_tokens: int = Field(
         default=1_000_000, ge=0, description="Look only at the first so many held-out tokens while training; 0 = all."
     )
@@ -41,6 +44,11 @@ class TextOptions(Section):
         if not self.text and not self.embedded:
             broken("text", "no text is named", 'give data.text = "..." or data.embedded = "python-docs"')
         return self
+
+    @property
+    def has_test(self) -> bool:
+        """Whether there is a test text to score in the end."""
+        return bool(self.test)
 
     def anchored(self) -> "TextOptions":
         """With absolute paths."""
@@ -74,7 +82,9 @@ class VocabularyOptions(Section):
 class TextRecipe(Recipe):
     """A recipe that learns from running text. `task` and `model` are the task's."""
 
-    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {"data.text", "data.test", "tokenizer.file"}
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {
+        *("data.text", "data.split", "data.test", "tokenizer.file")
+    }
 
     data: TextOptions
     tokenizer: VocabularyOptions = VocabularyOptions()

@@ -8,7 +8,18 @@ from pydantic import Field, model_validator
 from plainformer.evaluate.bleu import BleuTokenizer
 from plainformer.models.config import TransformerConfig
 from plainformer.recipe.base import Recipe
-from plainformer.recipe.sections import FromList, LossOptions, Samples, Section, ShapeOptions, TrainOptions, absolute
+from plainformer.recipe.sections import (
+    Count,
+    FromList,
+    LossOptions,
+    Samples,
+    Section,
+    ShapeOptions,
+    TrainOptions,
+    absolute,
+    check_held_out,
+    with_dev_set,
+)
 from plainformer.validation import broken
 
 
@@ -20,10 +31,20 @@ class PairOptions(Section):
     folder: str | None = Field(default=None, min_length=1, description="Folder of the data.")
     embedded: str | None = Field(default=None, min_length=1, description="A built-in corpus instead of a folder.")
     train: str = Field(default="train", min_length=1, description="Training set: a file, or the stem of one or two.")
-    dev: str = Field(default="val", min_length=1, description="Development set, which picks the best checkpoint.")
+    train_target: str | None = Field(
+        default=None, min_length=1, description="The target side's file, where train is the source side's alone."
+    )
+    dev: str | None = Field(
+        default=None, min_length=1, description="Development set, which picks the best checkpoint; val, if not given."
+    )
     test: str | None = Field(default=None, min_length=1, description="Test set, scored once at the end.")
-    columns: Annotated[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]], FromList] = Field(
-        default=(0, 1), description="Columns of source and target in a file of columns, from 0."
+    dev_pairs: Count | None = Field(
+        default=None, description="So many pairs of the training set instead of dev; auto: a tenth, at most 1,000."
+    )
+    test_pairs: Count | None = Field(default=None, description="So many pairs of the training set instead of test.")
+    columns: Annotated[tuple[Annotated[int, Field(ge=0)], Annotated[int, Field(ge=0)]] | None, FromList] = Field(
+        default=None,
+        description="Columns of source and target in a file of columns, from 0; found, if not given.",
     )
     max_tokens: int = Field(default=128, ge=1, description="Drop a pair with a longer side; bos and eos not counted.")
     max_ratio: float | None = Field(default=None, ge=1.0, description="Drop a pair if a side is so many times longer.")
@@ -44,13 +65,26 @@ class PairOptions(Section):
         """The data folder, absolute; None for an embedded corpus."""
         return Path(absolute(self.folder)) if self.folder else None
 
+    @property
+    def has_test(self) -> bool:
+        """Whether there is a test set to score in the end."""
+        return bool(self.test or self.test_pairs)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill(cls, values: Any) -> Any:
+        return with_dev_set(values, "dev_pairs")
+
     @model_validator(mode="after")
     def _check(self) -> "PairOptions":
+        check_held_out("pairs", self.dev, self.dev_pairs, self.test, self.test_pairs)
+        if self.train_target and not self.folder:
+            broken("train_target", "an embedded corpus has no files", "leave it out, or give data.folder")
         if self.folder and self.embedded:
             broken("embedded", "both a folder and an embedded corpus are given", "keep one of them")
         if not self.folder and not self.embedded:
             broken("folder", "no data is named", 'give data.folder = "..." or data.embedded = "phrasebook"')
-        if self.columns[0] == self.columns[1]:
+        if self.columns and self.columns[0] == self.columns[1]:
             broken("columns", "source and target are the same column", "give two different columns")
         if self.batch_tokens <= self.max_tokens:
             what = f"a batch of {self.batch_tokens} tokens cannot hold max_tokens = {self.max_tokens} and an eos"
@@ -147,7 +181,9 @@ class EvaluateOptions(Section):
 class TranslationRecipe(Recipe):
     """A whole run. Python and TOML give the same object: `TranslationRecipe(data=..., train=...)`, `load_recipe`."""
 
-    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {"data.folder", "data.test", "train.samples"}
+    FREE_ON_RESUME: ClassVar[frozenset[str]] = Recipe.FREE_ON_RESUME | {
+        *("data.folder", "data.train", "data.train_target", "data.test", "data.columns", "train.samples")
+    }
 
     task: Literal["translation"] = Field(default="translation", description="What the model is to learn.")
     data: PairOptions

@@ -14,6 +14,7 @@ from plainformer.folder import Model, ModelFolder
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.objective import ClassificationObjective
 from plainformer.recipe import ClassificationRecipe
+from plainformer.runs.held_out import divided, kept_labelled, split_labelled, split_line
 from plainformer.runs.start import check_room, open_start
 from plainformer.runs.task import Console, Tokenizers, Work
 from plainformer.runs.text import learn_tokenizer
@@ -29,8 +30,15 @@ class ClassificationTask:
 
     def __init__(self, recipe: ClassificationRecipe) -> None:
         self.recipe, data = recipe, recipe.data
-        self.train, self.dev = (read_labelled(data.path, name) for name in (data.train, data.dev))
-        self.test = read_labelled(data.path, data.test) if data.test else None
+        whole = read_labelled(data.path, data.train)
+        self.parts = split_labelled(whole, data)
+        self.train, self.dev, self.test = divided(
+            whole,
+            self.parts,
+            dev=lambda: read_labelled(data.path, data.dev or ""),
+            test=lambda: read_labelled(data.path, data.test) if data.test else None,
+        )
+        self.notes = [*whole.notes, *(note for part in (self.dev, self.test) if part for note in part.notes)]
         with _placed(data.train):
             self.labels = label_names(self.train)
             check_counts(self.train, data.min_label_count)
@@ -42,7 +50,12 @@ class ClassificationTask:
             check_room(self.start.config.room, data.max_tokens)
 
     def fingerprints(self) -> dict[str, str]:
-        return {"train": self.train.fingerprint(), "dev": self.dev.fingerprint()}
+        held_out = {"test": self.test.fingerprint()} if self.test and self.parts.test else {}
+        return {"train": self.train.fingerprint(), "dev": self.dev.fingerprint(), **held_out}
+
+    def held_out(self) -> dict[str, str]:
+        found = {"dev": self.dev if self.parts.dev else None, "test": self.test if self.parts.test else None}
+        return {name: kept_labelled(part) for name, part in found.items() if part}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
         if self.start:
@@ -56,6 +69,10 @@ class ClassificationTask:
 
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
         recipe, config = self.recipe, self._config(tokenizers)
+        for note in self.notes:
+            console.say(note)
+        if self.parts.dev or self.parts.test:
+            console.say(split_line(recipe.data.train, self.parts, "texts"))
         if self.test:  # now, and not at the end of the training
             check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), config.room)
         train_set = self._clean("train", self.train, tokenizers, console)

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer import toml
-from plainformer.data.labelled import read_labelled
+from plainformer.data import Pairs
+from plainformer.data.labelled import Labelled, read_labelled
 from plainformer.data.masking import Masking
 from plainformer.data.text import read_text
 from plainformer.data.tokens import Counts, encode_text
@@ -38,6 +39,7 @@ from plainformer.recipe import (
 )
 from plainformer.recipe.text import TextOptions
 from plainformer.recipe.translation import DecodeOptions
+from plainformer.runs.held_out import find_kept, read_kept_labelled, read_kept_pairs
 from plainformer.runs.text import text_of
 from plainformer.runs.translation import read_pairs_of
 from plainformer.text import Tokenizer
@@ -88,10 +90,11 @@ def evaluate_run(
     if isinstance(config, TransformerConfig):
         _refuse_text(text, "a translator is scored on pairs", folder)
         pairs_recipe = recipe or _recipe_of_translator(model, str(about.get("languages", "")), changes)
-        report, lines = _score_translator(model, pairs_recipe, progress)
+        report, lines = _score_translator(model, pairs_recipe, _own(run, changes), say, progress)
     elif isinstance(config, EncoderConfig) and config.labels:
         _refuse_text(text, "a classifier is scored on labelled texts", folder)
-        report, lines = _score_labeller(model, recipe or _recipe_of_labeller(model, changes), progress)
+        labels_recipe = recipe or _recipe_of_labeller(model, changes)
+        report, lines = _score_labeller(model, labels_recipe, _own(run, changes), progress)
     elif isinstance(config, EncoderConfig):
         text_recipe = recipe or _recipe_of_text("masked-language-model", model, text, changes)
         report = _score_reader(model, text_recipe, text, progress)
@@ -119,13 +122,40 @@ def _of_task(recipe: Recipe, task: type[OneTask], model: Path) -> OneTask:
     return recipe
 
 
-def _score_translator(model: Path, any_recipe: Recipe, progress: Show) -> tuple[Result, list[str]]:
+def _own(run: Path | None, changes: Sequence[str]) -> Path | None:
+    """The run, unless other data than its own is asked for."""
+    moved = any(change.replace(" ", "").startswith(("data.folder=", "data.embedded=")) for change in changes)
+    return None if moved else run
+
+
+def _pairs_of(recipe: TranslationRecipe, run: Path | None) -> tuple[Pairs, str]:
+    """The set that a recipe names, or that its run held out, and what to call it."""
+    data = recipe.data
+    if kept := find_kept(run, data.test, is_held_out=bool(data.test_pairs)):
+        return read_kept_pairs(kept, data), str(kept)
+    return read_pairs_of(recipe, _test_set(data.test)), f"{data.embedded or data.folder}/{data.test}"
+
+
+def _labelled_of(recipe: ClassificationRecipe, run: Path | None) -> tuple[Labelled, str]:
+    """The labelled texts that a recipe names, or that its run held out, and what to call them."""
+    data = recipe.data
+    if kept := find_kept(run, data.test, is_held_out=bool(data.test_texts)):
+        return read_kept_labelled(kept), str(kept)
+    return read_labelled(data.path, _test_set(data.test)), f"{data.folder}/{data.test}"
+
+
+def _score_translator(
+    model: Path, any_recipe: Recipe, run: Path | None, say: Callable[[str], None], progress: Show
+) -> tuple[Result, list[str]]:
     recipe = _of_task(any_recipe, TranslationRecipe, model)
+    pairs, name = _pairs_of(recipe, run)
+    for note in pairs.notes:
+        say(note)
     return evaluate(
         load_as(model, Translator),
-        read_pairs_of(recipe, _test_set(recipe.data.test)),
+        pairs,
         model=str(model),
-        data=f"{recipe.data.embedded or recipe.data.folder}/{recipe.data.test}",
+        data=name,
         tokenize=recipe.evaluate.tokenize,
         lowercase=recipe.evaluate.lowercase,
         changes=recipe.decode.model_dump(),
@@ -144,10 +174,8 @@ def _recipe_of_translator(model: Path, languages: str, changes: Sequence[str]) -
     return parse_recipe(text, changes, where=str(model))
 
 
-def _score_labeller(model: Path, any_recipe: Recipe, progress: Show) -> tuple[Result, list[str]]:
-    recipe = _of_task(any_recipe, ClassificationRecipe, model)
-    held_out = read_labelled(recipe.data.path, _test_set(recipe.data.test))
-    name = f"{recipe.data.folder}/{recipe.data.test}"
+def _score_labeller(model: Path, any_recipe: Recipe, run: Path | None, progress: Show) -> tuple[Result, list[str]]:
+    held_out, name = _labelled_of(_of_task(any_recipe, ClassificationRecipe, model), run)
     told = partial(progress, "told apart")
     return evaluate_labelled(load_as(model, Labeller), held_out, model=str(model), data=name, progress=told)
 

@@ -10,6 +10,7 @@ from plainformer import atomic
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import has_weights, save_folder
 from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
+from plainformer.runs.held_out import FOLDER as HELD_OUT
 from plainformer.runs.lock import LOCK
 from plainformer.runs.task import Task, Tokenizers, Work
 
@@ -18,14 +19,16 @@ from plainformer.runs.task import Task, Tokenizers, Work
 RUN_FILES = (
     *("checkpoints", "data.json", "best", "last", "average", "tensorboard", "metrics.jsonl", "evaluation.json"),
     *("tokenizer.json", "tokenizer_config.json", "target_tokenizer.json", "target_tokenizer_config.json"),
-    *("spiece.model", "target_spiece.model", "source.spm", "target.spm", "vocab.json", "target_vocab.json"),
+    *(HELD_OUT, "spiece.model", "target_spiece.model", "source.spm", "target.spm", "vocab.json", "target_vocab.json"),
 )
 
 
 WHAT = {
     "train": "the training data",
     "dev": "the dev data",
+    "test": "the test data",
     "text": "the text",
+    "split": "what is held out of the text (data.split, or its files)",
     "start": "the model that it starts from",
     "tokenizer": "the tokenizer",
 }
@@ -114,6 +117,9 @@ def begin_run(recipe: Recipe, folder: Path, task: Task, tokenizers: Tokenizers, 
         folder.mkdir(parents=True, exist_ok=True)
         # First, since its being there says that this is a run's folder.
         save_recipe(recipe.anchored(), folder / "recipe.toml")
+        for name, lines in task.held_out().items():
+            (folder / HELD_OUT).mkdir(exist_ok=True)
+            atomic.write_text(folder / HELD_OUT / f"{name}.jsonl", lines)
         tokenizers.save(folder)
         # Last, since its being there says that the others are.
         atomic.write_text(folder / "data.json", json.dumps(_facts(task, tokenizers), indent=2) + "\n")

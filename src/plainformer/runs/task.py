@@ -94,6 +94,10 @@ class Task(Protocol):
         """Of the parts of the text that training depends on: "train", "dev"."""
         ...
 
+    def held_out(self) -> Mapping[str, str]:
+        """By name ("dev", "test") what was held out of the training set, as the lines of a file of the run."""
+        ...
+
     def learn_tokenizers(self, console: Console) -> Tokenizers:
         """Tokenizers as the recipe wants them. Raises InputError where the text will not do."""
         ...

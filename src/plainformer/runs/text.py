@@ -44,8 +44,12 @@ class TextTask:
         self.start = open_start(recipe.model, self.model)
 
     def fingerprints(self) -> dict[str, str]:
-        # The split is the recipe's, and so is checked with it.
-        return {"text": self.text.fingerprint}
+        # A split by position is the recipe's, and so is checked with it.
+        return {"text": self.text.fingerprint, **({"split": self.text.split} if self.text.split else {})}
+
+    def held_out(self) -> dict[str, str]:
+        # A part of the text is, by its place, which the recipe gives.
+        return {}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
         if self.start:
@@ -115,7 +119,7 @@ def text_of(data: TextOptions) -> RunningText:
     """The text that a recipe names. Raises InputError where it is missing or broken."""
     if data.embedded:
         return embedded_text(data.embedded, dev_share=data.dev_share)
-    return read_text(data.text or (), dev_share=data.dev_share, key=data.key)
+    return read_text(data.text or (), dev_share=data.dev_share, key=data.key, each=data.split == "each")
 
 
 def test_text(data: TextOptions) -> RunningText | None:

@@ -18,6 +18,7 @@ from plainformer.nn.foreign import serve_attention
 from plainformer.nn.foreign_call import VECTOR
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
+from plainformer.runs.held_out import divided, kept_pairs, split_line, split_pairs
 from plainformer.runs.learnt import learnt
 from plainformer.runs.samples import Samples, translations
 from plainformer.runs.start import check_room, open_start
@@ -25,15 +26,15 @@ from plainformer.runs.task import Console, Tokenizers, Work
 from plainformer.text import Tokenizer, train_bpe, train_character, train_word
 
 
-def read_pairs_of(recipe: TranslationRecipe, name: str) -> Pairs:
-    """One set of the recipe's data, by its name there.
+def read_pairs_of(recipe: TranslationRecipe, name: str, target_name: str | None = None) -> Pairs:
+    """One set of the recipe's data, by its name there, or by those of its two sides.
 
     Raises:
         InputError: it is missing or broken.
     """
     data = recipe.data
     if data.path is not None:
-        return read_pairs(data.path, name, data.source, data.target, columns=data.columns)
+        return read_pairs(data.path, name, data.source, data.target, columns=data.columns, target_name=target_name)
     if data.embedded not in EMBEDDED:
         raise InputError(f"no corpus {data.embedded!r} is built in", fix=f"there is {', '.join(EMBEDDED)}")
     if LANGUAGES[data.embedded] != (data.source, data.target):
@@ -53,14 +54,26 @@ class TranslationTask:
 
     def __init__(self, recipe: TranslationRecipe) -> None:
         self.recipe, data = recipe, recipe.data
-        self.train, self.dev = read_pairs_of(recipe, data.train), read_pairs_of(recipe, data.dev)
-        self.test = read_pairs_of(recipe, data.test) if data.test else None
+        whole = read_pairs_of(recipe, data.train, data.train_target)
+        self.parts = split_pairs(whole, data)
+        self.train, self.dev, self.test = divided(
+            whole,
+            self.parts,
+            dev=lambda: read_pairs_of(recipe, data.dev or ""),
+            test=lambda: read_pairs_of(recipe, data.test) if data.test else None,
+        )
+        self.notes = [*whole.notes, *(note for part in (self.dev, self.test) if part for note in part.notes)]
         self.start = open_start(recipe.model, Transformer)
         if self.start and self.start.config.position == "learned":
             check_room(self.start.config.max_len - 1, data.max_tokens)  # and an eos
 
     def fingerprints(self) -> dict[str, str]:
-        return {"train": fingerprint(self.train), "dev": fingerprint(self.dev)}
+        held_out = {"test": fingerprint(self.test)} if self.test and self.parts.test else {}
+        return {"train": fingerprint(self.train), "dev": fingerprint(self.dev), **held_out}
+
+    def held_out(self) -> dict[str, str]:
+        found = {"dev": self.dev if self.parts.dev else None, "test": self.test if self.parts.test else None}
+        return {name: kept_pairs(part, self.recipe.data) for name, part in found.items() if part}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
         """Tokenizers of the recipe's kind, learnt from both sides together or from each, or those of the start."""
@@ -89,7 +102,7 @@ class TranslationTask:
         return tokenizers
 
     def check_needs(self) -> None:
-        if self.recipe.data.test or self.recipe.train.bleu_every:
+        if self.recipe.data.has_test or self.recipe.train.bleu_every:
             check_tokenizer(self.recipe.evaluate.tokenize)
 
     def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
@@ -123,6 +136,10 @@ class TranslationTask:
     def _encode(self, tokenizers: Tokenizers, console: Console) -> tuple[Cleaned, Cleaned]:
         """Training and dev ids, with the report on what was kept and what was not."""
         data = self.recipe.data
+        for note in self.notes:
+            console.say(note)
+        if self.parts.dev or self.parts.test:
+            console.say(split_line(data.train, self.parts, "pairs"))
         held_out = {"dev": self.dev} | ({"test": self.test} if self.test else {})
 
         def ids_of(name: str, pairs: Pairs, **options: Any) -> Cleaned:
@@ -140,7 +157,7 @@ class TranslationTask:
                 raise InputError(error.what, where=error.where or name, fix=error.fix) from error
 
         only_train = {"max_ratio": data.max_ratio, "drop_duplicates": data.drop_duplicates, "held_out": held_out}
-        train_set, dev_set = ids_of(data.train, self.train, **only_train), ids_of(data.dev, self.dev)
+        train_set, dev_set = ids_of(data.train, self.train, **only_train), ids_of(data.dev or "dev", self.dev)
         for name, part in (("train", train_set), ("dev", dev_set)):
             for line in part.report.lines():
                 console.say(f"{name}: {line}")

@@ -54,7 +54,7 @@ def _ids(content: bytes, *, where: str) -> dict[str, int]:
         raise InputError("not UTF-8 text", where=where, fix="give a vocab.txt") from error
     ids: dict[str, int] = {}
     for id, line in enumerate(text.removesuffix("\n").split("\n")):
-        token = line.rstrip()
+        token = line.rstrip(" \t\r")  # and no wider blank, such as U+3000, which may be a token
         if token in ids:
             what = f"the token {token} also stands on line {ids[token] + 1}"
             raise InputError(what, where=f"{where}:{id + 1}", fix="restore the vocab.txt")

@@ -115,7 +115,7 @@ class Log:
         if not self._path.exists():
             return
         kept = []
-        for line in self._path.read_text(encoding="utf-8").splitlines():
+        for line in self._path.read_text(encoding="utf-8").split("\n"):
             try:
                 if json.loads(line)["step"] <= step:
                     kept.append(line + "\n")

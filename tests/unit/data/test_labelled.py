@@ -69,12 +69,14 @@ def test_a_line_that_will_not_do_is_named(tmp_path: Path, name: str, content: st
 def test_a_file_that_is_not_there_is_refused_with_what_is_close(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="the folder is empty"):
         read_labelled(tmp_path, "train")
-    write(tmp_path, "train.csv", "a,b")
+    write(tmp_path, "train.xml", "a,b")
     write(tmp_path, "valid.tsv", "a\tb")
-    with pytest.raises(InputError, match=r"no labelled texts 'train' .*did you mean 'train.csv'"):
+    with pytest.raises(InputError, match=r"no labelled texts 'train' .*did you mean 'train.xml'"):
         read_labelled(tmp_path, "train")
-    with pytest.raises(InputError, match=r"train.csv is in no format of labelled texts; known are .tsv, .txt, .jsonl"):
-        read_labelled(tmp_path, "train.csv")
+    with pytest.raises(
+        InputError, match=r"train.xml is in no format of labelled texts; known are .tsv, .txt, .csv, .jsonl"
+    ):
+        read_labelled(tmp_path, "train.xml")
     write(tmp_path, "valid.jsonl", "{}")
     with pytest.raises(InputError, match=r"several files could be 'valid': valid.jsonl, valid.tsv"):
         read_labelled(tmp_path, "valid")
@@ -95,3 +97,22 @@ def test_a_fingerprint_is_of_labels_and_texts() -> None:
     assert one.fingerprint() == Labelled(one.texts, one.labels, ["elsewhere"] * 2).fingerprint()
     others = [labelled(("a", "bc"), ("a", "d")), labelled(("a", "d"), ("ab", "c")), labelled(("ab", "c"))]
     assert len({data.fingerprint() for data in (one, *others)}) == 4
+
+
+def test_a_header_is_left_out_and_said(tmp_path):
+    (tmp_path / "train.tsv").write_text("label\ttext\ngood\ta\tb\n", encoding="utf-8")
+    found = read_labelled(tmp_path, "train")
+    assert (found.labels, found.texts, list(found.origin)) == (["good"], ["a\tb"], [f"{tmp_path}/train.tsv:2"])
+    assert found.notes == (f"{tmp_path}/train.tsv:1: a header (label, text), which is left out",)
+
+
+def test_csv_is_read_by_its_header_or_as_label_and_text(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text('id,review,sentiment\n7,"fine, and ""short""",good\n8,dull,bad\n', encoding="utf-8")
+    found = read_labelled(tmp_path, "train")
+    assert (found.labels, found.texts) == (["good", "bad"], ['fine, and "short"', "dull"])
+    path.write_text('good,"a, b"\nbad,c\n', encoding="utf-8")
+    assert read_labelled(tmp_path, "train").texts == ["a, b", "c"]
+    path.write_text("good,a, b\nbad,c\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"train.csv:1: the record has 3 columns, and 2 are needed: label and text"):
+        read_labelled(tmp_path, "train")

@@ -16,6 +16,7 @@ from plainformer.data import text as text_module
 from plainformer.data.embedded import TEXTS
 from plainformer.data.text import Chunk, embedded_text, find_files, read_text
 from plainformer.errors import InputError
+from plainformer.recipe import load_recipe
 from plainformer.text import Tokenizer, train_bpe
 
 VERSE = "Tyger Tyger, burning bright,\nIn the forests of the night;\n\nWhat immortal hand or eye,\n"
@@ -267,3 +268,37 @@ def test_a_text_that_is_not_built_in_is_refused_with_what_is_near() -> None:
         embedded_text("python-doc")
     with pytest.raises(InputError, match="there is python-docs"):
         embedded_text("zzz")
+
+
+# Several files.
+
+
+def test_each_file_gives_its_share(tmp_path: Path) -> None:
+    one, two = (
+        write(tmp_path / "a.txt", "A" * 90 + "a" * 10),
+        write(tmp_path / "b.jsonl", rows("B" * 30, "B" * 6 + "b" * 4)),
+    )
+    text = read_text([one, two])
+    assert joined(list(text.train())) == ["A" * 90, "B" * 30, "B" * 6]
+    assert joined(list(text.dev())) == ["a" * 10, "b" * 4]
+    assert (text.train_characters, text.characters) == (126, 140)
+    assert "".join(text.sample(95)) == "A" * 90 + "B" * 5
+    assert text.split_line() == (
+        "2 files: 140 characters in 3 documents; of each of 2 files the first to train on, 126 in all, and the last "
+        "held out, 14 (10.0%)"
+    )
+    end = read_text([one, two], each=False)
+    assert joined(list(end.train())) == ["A" * 90 + "a" * 10, "B" * 26]
+    assert end.fingerprint == text.fingerprint
+    assert end.split == read_text(one).split == read_text([one, two], dev_share=0.0).split == ""
+    assert text.split not in ("", read_text([one, two], dev_share=0.2).split)
+
+
+def test_a_run_of_before_goes_on_with_the_end_of_all_its_text(tmp_path: Path) -> None:
+    text = 'task = "language-model"\n[data]\ntext = ["a", "b"]\n[train]\nsteps = 7\n[schedule]\nwarmup = 2\n'
+    own = write(tmp_path / "recipe.toml", text)
+    assert load_recipe(own).data.split == "each"
+    write(tmp_path / "data.json", "{}")  # as a run has it
+    assert load_recipe(own).data.split == "end"
+    assert load_recipe(own, ["data.split=each"]).data.split == "each"
+    assert load_recipe(write(tmp_path / "other.toml", text)).data.split == "each"

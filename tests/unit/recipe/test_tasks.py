@@ -22,6 +22,7 @@ TEXT = """\
 text = ["a/*.txt", "b.jsonl.gz"]
 key = "body"
 dev_share = 0.25
+split = "end"
 dev_tokens = 31
 test = "c.txt"
 batch_size = 5
@@ -84,8 +85,8 @@ def test_the_other_recipe_changes_all_that_is_the_tasks_own(task: str) -> None:
     sections = {"data", "tokenizer", "generate", "mask", "loss"} if task != "classification" else {"data"}
     own = {key for key, _ in descriptions(TASKS[task]) if key.partition(".")[0] in sections}
     missing = own - changed
-    # Of files and a built-in text there is one.
-    assert missing <= {"data.embedded"}
+    # Of files and a built-in text there is one, and of a set that is named and one that is held out.
+    assert missing <= {"data.embedded", "data.dev_texts", "data.test_texts"}
 
 
 @pytest.mark.parametrize("task", TASKS)
