@@ -17,6 +17,10 @@ Shape = tuple[int, ...]
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 """The files of weights, in the order in which they are looked for; each may be in shards, with an index beside."""
 
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
+"""The files of an adapter: its settings, and its weights, in the order in which they are looked for."""
+
 PUT_BACK = "put the file back, or name another model"
 
 _DAMAGE = (SafetensorError, OSError, TypeError, ValueError)  # the last two where NumPy has no such kind of number

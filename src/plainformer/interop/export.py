@@ -14,6 +14,7 @@ from plainformer.interop.card import card_of
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
 from plainformer.interop.table import pairs_of
+from plainformer.interop.weights import Weights
 from plainformer.json_object import write_object
 from plainformer.models.config import LanguageModelConfig
 from plainformer.models.skeleton import AnyConfig, Model, named_weights
@@ -56,6 +57,24 @@ def family_for(config: AnyConfig) -> Family:
     reasons = "; ".join(f"as {family.architecture(config)}: {', '.join(lines)}" for family, lines in kinds)
     what = f"this model is exactly equal to none of theirs ({reasons or 'none is of its kind'})"
     raise InputError(what, fix="train one whose settings are theirs")
+
+
+def as_checkpoint(model: Model, where: Path) -> tuple[Family, dict[str, Any], Weights]:
+    """A model of ours as if it were read from one of their folders: the family, the settings, and the weights.
+
+    Args:
+        where: what errors name.
+
+    Raises:
+        InputError: no family of theirs is equal to the model.
+    """
+    family = family_for(model.config)
+    model = family.prepared(model)
+    ours = {name: np.asarray(leaf, np.float32) for name, leaf in named_weights(model).items()}
+    pairs = {pair.theirs: pair for pair in pairs_of(family, model.config)}
+    settings = {"architectures": [family.architecture(model.config)], **family.config_to(model.config)}
+    shapes = {name: pair.shape for name, pair in pairs.items()}
+    return family, settings, Weights(where, shapes, lambda name: pairs[name].write(ours))
 
 
 def left_behind(content: Export) -> str:
