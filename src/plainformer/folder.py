@@ -32,7 +32,7 @@ from plainformer.adapter import (
     whole_weights,
 )
 from plainformer.errors import InputError, WorkError, reason, some_of
-from plainformer.interop import reading
+from plainformer.interop import reading, sentence
 from plainformer.interop.adapted import adapted
 from plainformer.interop.export import as_checkpoint
 from plainformer.interop.families import FAMILIES
@@ -96,6 +96,8 @@ KINDS: dict[str, Kind] = {
     ),
 }
 """By the `model_type` of `config.json`."""
+
+EMBED = 'encoder = plainformer.load("{folder}")\nencoder.embed(["…"])'
 
 
 @dataclass(frozen=True)
@@ -255,6 +257,8 @@ def _of_family(
     source, target = reading.read_tokenizers(config, tokenizer or folder)
     left = reading.left_out(family, config, weights)
     generation, unread = reading.read_generation(family, folder, target)
+    if isinstance(config, EncoderConfig) and (vectors := sentence.settings_at(folder, config)):
+        generation = {**generation, "embed": vectors}
     about = about | ({"left out": " and ".join(left)} if left else {})
     about = about | ({"left out of its settings of decoding": ", ".join(unread)} if unread else {})
     return ModelFolder(model, source, target, generation, about | family.warning(config))
@@ -371,6 +375,8 @@ def _card(content: ModelFolder, folder: Path) -> str:
     kind = KINDS[model_type_of(config)]
     said = config.to_dict() | {"labels": some_of(getattr(config, "labels", ()))}
     mask = content.source_tokenizer.special.mask or "<mask>"
+    if isinstance(config, EncoderConfig) and not config.head:
+        kind = kind._replace(what=kind.what.replace("A masked language model (an encoder)", "An encoder"), use=EMBED)
     what, use = kind.what.format(**said), kind.use.format(folder=folder.name, mask=mask)
     origin = "imported by" if "imported from" in about else "trained with"
     facts = "\n".join(f"- {name}: {value}" for name, value in about.items())

@@ -46,7 +46,9 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, made_by: str =
         OSError, SafetensorError: the disk refused.
     """
     with atomic.replacing(path) as partial:
-        save_file(dict(arrays), partial, metadata={"format": made_by})
+        # What is saved is an array's memory as it lies, whatever its strides say.
+        whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+        save_file(whole, partial, metadata={"format": made_by})
 
 
 @contextmanager

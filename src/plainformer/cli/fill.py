@@ -36,6 +36,7 @@ def fill(
 
     begin_work()
     reader = load_as(model, Reader)
+    reader.check_head()
     first = True
     for where, chunk in texts_or_lines(text, file):
         wanted = [index for index, one in enumerate(chunk) if text or one.strip()]

@@ -75,7 +75,7 @@ def settings_of(content: ModelFolder) -> dict[str, Any]:
         InputError: settings that will not do.
     """
     user = USERS[type(content.model)].of(content)
-    return asdict(user.settings) if isinstance(user, Translator | Writer) else {}
+    return asdict(user.settings) if isinstance(user, Translator | Writer) else dict(content.generation)
 
 
 def load_as(
@@ -97,7 +97,10 @@ def load_as(
     found = load(folder, weights=weights, base=base)
     if not isinstance(found, wanted):
         first = wanted[0] if isinstance(wanted, tuple) else wanted
-        what = f"this model is for plainformer {VERBS[type(found)]}, not for {verb or VERBS[first]}"
+        bare = isinstance(found, Reader) and not found.model.config.head
+        what = (
+            f"this model is for plainformer {'embed' if bare else VERBS[type(found)]}, not for {verb or VERBS[first]}"
+        )
         raise InputError(what, where=str(folder))
     return found
 

@@ -10,13 +10,14 @@ from safetensors import SafetensorError
 
 from plainformer import atomic
 from plainformer.errors import InputError, WorkError, reason
+from plainformer.interop import sentence
 from plainformer.interop.card import card_of
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
 from plainformer.interop.table import pairs_of
 from plainformer.interop.weights import Weights
 from plainformer.json_object import write_object
-from plainformer.models.config import LanguageModelConfig
+from plainformer.models.config import EncoderConfig, LanguageModelConfig
 from plainformer.models.skeleton import AnyConfig, Model, named_weights
 from plainformer.text import Tokenizer
 from plainformer.weights_file import write_arrays
@@ -116,6 +117,8 @@ def export_model(content: Export, folder: Path) -> str:
         about = {**content.about, LEFT_BEHIND: left_behind(content)}
         card = card_of(config, architecture, parameters, about, content.recipe)
         atomic.write_text(folder / "README.md", card)
+        if isinstance(config, EncoderConfig) and (vectors := content.generation.get("embed")):
+            sentence.write(vectors, config, folder)
         write_arrays(folder / "model.safetensors", weights, made_by="pt")
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the model could not be written ({reason(failure)})", where=str(folder)) from failure
