@@ -183,6 +183,8 @@ def load_folder(folder: Path, base: Path | None = None) -> ModelFolder:
     """
     if is_of_peft(folder):
         return _load_adapted(folder, base)
+    if base is not None and folder.is_dir() and not (folder / ADAPTER_CONFIG).exists():
+        raise InputError("this model has no adapter, and needs no base", where=str(folder), fix="name its folder alone")
     return _load_one(folder, base)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.base import BaseOption
 from plainformer.cli.output import check_output
 from plainformer.cli.reading import Unknown, check_source, texts_or_lines
 from plainformer.cli.work import begin_work
@@ -24,6 +25,7 @@ def embed(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write all vectors into this .npy file.")
     ] = None,
+    base: BaseOption = None,
 ) -> None:
     """Turn texts into vectors by a masked language model or a classifier: the mean of a text's hidden states.
 
@@ -46,7 +48,7 @@ def embed(
     from plainformer.decode.vectors import said_of_cut
 
     begin_work()
-    encoder, unknown, cut = load_as(model, (Reader, Labeller), "embed"), Unknown(), list[str]()
+    encoder, unknown, cut = load_as(model, (Reader, Labeller), "embed", base=base), Unknown(), list[str]()
     config = encoder.model.config
     kept = [np.zeros((0, encoder.vectors.width(config)), np.float32)]
     for where, chunk in texts_or_lines(text, file):

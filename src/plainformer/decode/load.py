@@ -97,10 +97,8 @@ def load_as(
     found = load(folder, weights=weights, base=base)
     if not isinstance(found, wanted):
         first = wanted[0] if isinstance(wanted, tuple) else wanted
-        bare = isinstance(found, Reader) and not found.model.config.head
-        what = (
-            f"this model is for plainformer {'embed' if bare else VERBS[type(found)]}, not for {verb or VERBS[first]}"
-        )
+        own = "embed" if isinstance(found, Reader) and not found.model.config.head else VERBS[type(found)]
+        what = f"this model is for plainformer {own}, not for {verb or VERBS[first]}"
         raise InputError(what, where=str(folder))
     return found
 

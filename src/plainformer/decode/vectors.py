@@ -51,9 +51,11 @@ class VectorSettings:
     def of(cls, generation: Mapping[str, Any]) -> "VectorSettings":
         """Those of a model folder, whose settings of use these are."""
         given = generation.get("embed", {})
-        if not isinstance(given, dict) or (strange := sorted(set(given) - set(cls.__dataclass_fields__))):
-            what = f"has no setting {strange[0]}" if isinstance(given, dict) else "must be an object of settings"
-            raise InputError(f"embed {what}", fix=f"there are {', '.join(cls.__dataclass_fields__)}")
+        if not isinstance(given, dict):
+            raise InputError("embed must be an object of settings", fix="correct it, or leave it out")
+        if strange := sorted(set(given) - set(cls.__dataclass_fields__)):
+            what = f"embed has no setting {strange[0][:60]}"
+            raise InputError(what, fix=f"there are {', '.join(cls.__dataclass_fields__)}")
         for name, value in given.items():
             usual = getattr(cls(), name)
             if name == "pooling":

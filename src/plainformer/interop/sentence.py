@@ -61,8 +61,9 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
     """The class of each module, without its place in their library, and the folder that it has."""
     path = folder / MODULES
     found = read_list(path)
-    modules = [(one.get("type"), one.get("path")) if isinstance(one, dict) else (None, None) for one in found]
-    if not all(isinstance(kind, str) and isinstance(place, str) for kind, place in modules):
+    named = [(one.get("type"), one.get("path")) if isinstance(one, dict) else (None, None) for one in found]
+    modules = [(kind, place) for kind, place in named if isinstance(kind, str) and isinstance(place, str)]
+    if len(modules) < len(found):
         raise InputError("a module has no type, or no path", where=str(path), fix=ALONE)
     if wrong := [place for _, place in modules if place and (len(Path(place).parts) != 1 or place.startswith("."))]:
         raise InputError(f"the module {wrong[0][:60]!r} is no folder of this folder", where=str(path), fix=ALONE)
