@@ -24,14 +24,26 @@ from plainformer.json_object import read_object, write_object
 from plainformer.models.skeleton import named_shapes, named_weights, with_weights
 from plainformer.nn.lora import named_pairs, update_of
 from plainformer.shapes import Array
-from plainformer.weights_file import PUT_BACK, WEIGHTS, check_finite, check_shapes, read_array, shapes_in, write_arrays
+from plainformer.weights_file import (
+    ADAPTER_CONFIG as ADAPTER_CONFIG,
+    ADAPTERS,
+    PUT_BACK,
+    WEIGHTS,
+    check_finite,
+    check_shapes,
+    read_array,
+    shapes_in,
+    write_arrays,
+)
 
-ADAPTER_CONFIG, ADAPTER_WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
-BASE, BASE_FROM_HERE = "base_model_name_or_path", "base_model_path_from_here"
+ADAPTER_WEIGHTS = ADAPTERS[0]
+BASE, BASE_FROM_HERE, BASE_HASH = "base_model_name_or_path", "base_model_path_from_here", "base_model_sha256"
 PREFIX = "base_model.model."  # of every name in a file of PEFT's
 
 Model = TypeVar("Model", bound=eqx.Module)
+Named = tuple[Mapping[str, Any], Mapping[str, Any]]
 
+NAME_BASE = f"name its folder (--base, in Python base=), or set {BASE} to where it is"
 ANOTHER = "use another model, or train it again"
 NOT_FINITE = f"{ANOTHER} at a lower learning rate"
 
@@ -60,19 +72,61 @@ class Adapter:
         """Raises InputError, in the name of the adapter's `folder`, where its base is missing, has changed, or is made
         from the adapter."""
         where, base = str(folder / ADAPTER_CONFIG), self.base
-        if not base.is_dir():
-            what = f"the model that this adapter belongs to is not there ({base})"
-            raise InputError(what, where=where, fix="put it back, or set base_model_name_or_path to where it is")
-        met, below = {folder.resolve()}, base
-        while (below / ADAPTER_CONFIG).exists():
-            if below.resolve() in met:
-                what = "the model that this adapter belongs to is made from the adapter itself"
-                raise InputError(what, where=where, fix="set base_model_name_or_path to the one that it was trained on")
-            met.add(below.resolve())
-            below = read_adapter(below).base
+        check_there(folder, base)
         if hash_of_model(base) != self.sha256:
             what = f"the model in {base} is not the one that this adapter was trained on"
             raise InputError(what, where=where, fix="put the old one back, or train again")
+
+
+def is_of_peft(folder: Path) -> bool:
+    """Whether a folder has an adapter that PEFT wrote, and not we. Raises InputError where its settings are damaged."""
+    return (folder / ADAPTER_CONFIG).exists() and BASE_HASH not in read_object(folder / ADAPTER_CONFIG)
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether there is a model in a folder, with weights of its own."""
+    names = [name for weights in WEIGHTS for name in (weights, f"{weights}.index.json")]
+    return (folder / "config.json").exists() and any((folder / name).exists() for name in names)
+
+
+def base_of(folder: Path) -> Path | None:
+    """The folder of the model that the adapter in a folder belongs to; None where there is no adapter.
+
+    PEFT's belongs to the model beside it, if there is one, or else to the one that its settings name.
+
+    Raises:
+        InputError: it is damaged or, where PEFT wrote it, its base is not on this machine.
+    """
+    if not (folder / ADAPTER_CONFIG).exists():
+        return None
+    if not is_of_peft(folder):
+        return read_adapter(folder).base
+    if is_whole(folder):
+        return folder
+    name = read_object(folder / ADAPTER_CONFIG).get(BASE)
+    if not isinstance(name, str) or not name:
+        what = f"{BASE} is missing, and the adapter alone is no model"
+        raise InputError(what, where=str(folder / ADAPTER_CONFIG), fix=NAME_BASE)
+    places = (Path(name), folder.absolute() / name)
+    if found := next((place for place in places if place.is_dir()), None):
+        return found
+    what = f"the model that this adapter belongs to is {some_of([name])}, and that is no folder here"
+    raise InputError(what, where=str(folder / ADAPTER_CONFIG), fix=NAME_BASE)
+
+
+def check_there(folder: Path, base: Path) -> None:
+    """Raises InputError, in the name of the adapter's `folder`, where its base is missing, or made from the adapter."""
+    where = str(folder / ADAPTER_CONFIG)
+    if not base.is_dir():
+        what = f"the model that this adapter belongs to is not there ({base})"
+        raise InputError(what, where=where, fix=f"put it back, or {NAME_BASE}")
+    met, below = {folder.resolve()}, base
+    while (further := base_of(below)) and not (further == below and is_of_peft(below)):
+        if below.resolve() in met:
+            what = "the model that this adapter belongs to is made from the adapter itself"
+            raise InputError(what, where=where, fix=f"set {BASE} to the one that it was trained on")
+        met.add(below.resolve())
+        below = further
 
 
 def hash_of_model(folder: Path) -> str:
@@ -80,12 +134,14 @@ def hash_of_model(folder: Path) -> str:
 
     Of the files of weights that are read, one after the other, an index of shards before them; then of `config.json`
     and `adapter_config.json`, as far as they are there, in canonical JSON; facts for the reader, and where an adapter's
-    base lies, are left out.
+    base lies, are left out. Of an adapter that PEFT wrote, which does not know its base by a hash, the base's first.
 
     Raises:
         InputError: there are no weights, or the settings are damaged.
     """
     digest = hashlib.sha256()
+    if is_of_peft(folder) and (base := base_of(folder)) and base != folder:
+        digest.update(hash_of_model(base).encode("ascii"))
     for path in _files_of_weights(folder):
         with path.open("rb") as file:
             while block := file.read(1 << 20):
@@ -100,45 +156,58 @@ def hash_of_model(folder: Path) -> str:
 
 def _files_of_weights(folder: Path) -> list[Path]:
     """Those that are read, as far as they are there. Raises InputError where there are none."""
-    if (folder / ADAPTER_CONFIG).exists():
-        return [folder / ADAPTER_WEIGHTS]
+    adapters = [folder / name for name in ADAPTERS if (folder / name).exists()][:1]
+    if (folder / ADAPTER_CONFIG).exists() and not (is_of_peft(folder) and is_whole(folder)):
+        return adapters or [folder / ADAPTER_WEIGHTS]
+    adapters = adapters if (folder / ADAPTER_CONFIG).exists() else []
     for name in WEIGHTS:
         index = folder / f"{name}.index.json"
         if (folder / name).exists():
-            return [folder / name]
+            return [*adapters, folder / name]
         if index.exists():
             homes = read_object(index).get("weight_map")
             shards = sorted({*map(str, homes.values())}) if isinstance(homes, dict) else []
-            return [index, *(path for shard in shards if (path := folder / shard).is_file())]
+            return [*adapters, index, *(path for shard in shards if (path := folder / shard).is_file())]
     raise InputError("there are no weights", where=str(folder), fix="name another model")
 
 
-def save_adapter(adapter: Adapter, model: Any, folder: Path) -> None:
+def save_adapter(adapter: Adapter, model: Any, folder: Path, named: Named | None = None) -> None:
     """Write both files of a `model` that has the pairs, last the one by which a folder is an adapter's.
+
+    Args:
+        named: the arrays and the settings that go with them, in PEFT's names for them; by ours if not given.
 
     Raises:
         WorkError: the disk refused.
     """
+    arrays, settings = named or (_arrays(adapter, model), {})
+    try:
+        write_arrays(folder / ADAPTER_WEIGHTS, jax.device_get(arrays))
+        write_object(folder / ADAPTER_CONFIG, {**_to_peft(adapter, folder), **settings})
+    except (OSError, SafetensorError) as failure:
+        raise WorkError(f"the adapter could not be written ({reason(failure)})", where=str(folder)) from failure
+
+
+def _arrays(adapter: Adapter, model: Any) -> dict[str, Any]:
     arrays = {}
     for name, pair in named_pairs(model).items():
         # PEFT's matrices stand the other way round: A (rank, d_in), B (d_out, rank).
         arrays[f"{PREFIX}{name}.lora_A.weight"] = pair.a.T
         arrays[f"{PREFIX}{name}.lora_B.weight"] = pair.b.T
-    for part in adapter.whole:
-        named = named_weights(getattr(model, part))
-        arrays |= {f"{PREFIX}{part}.{name}": leaf for name, leaf in named.items()}
-    try:
-        write_arrays(folder / ADAPTER_WEIGHTS, jax.device_get(arrays))
-        write_object(folder / ADAPTER_CONFIG, _to_peft(adapter, folder))
-    except (OSError, SafetensorError) as failure:
-        raise WorkError(f"the adapter could not be written ({reason(failure)})", where=str(folder)) from failure
+    return arrays | {f"{PREFIX}{name}": leaf for name, leaf in whole_weights(adapter, model).items()}
+
+
+def whole_weights(adapter: Adapter, model: Any) -> dict[str, Any]:
+    """The weights of the parts that are kept whole, by their paths in the model."""
+    parts = {part: named_weights(getattr(model, part)) for part in adapter.whole}
+    return {f"{part}.{name}": leaf for part, named in parts.items() for name, leaf in named.items()}
 
 
 def read_adapter(folder: Path) -> Adapter:
     """What `adapter_config.json` says. Raises InputError where it is damaged, or not one of ours."""
     path = folder / ADAPTER_CONFIG
     values = read_object(path)
-    wanted = {BASE: str, "base_model_sha256": str, "r": int, "lora_alpha": float}
+    wanted = {BASE: str, BASE_HASH: str, "r": int, "lora_alpha": float}
     for key, kind in wanted.items():
         if not is_of_type(values.get(key), kind):
             what = f"{key} is missing, or not of type {kind.__name__}"
@@ -153,7 +222,7 @@ def read_adapter(folder: Path) -> Adapter:
         raise InputError(what, where=str(path), fix=PUT_BACK)
     return Adapter(
         _base(values, folder.absolute()),
-        values["base_model_sha256"],
+        values[BASE_HASH],
         values["r"],
         float(values["lora_alpha"]),
         *map(tuple, names),
@@ -227,7 +296,7 @@ def _to_peft(adapter: Adapter, folder: Path) -> dict[str, Any]:
         "peft_type": "LORA",
         BASE: str(adapter.base),
         BASE_FROM_HERE: beside,
-        "base_model_sha256": adapter.sha256,
+        BASE_HASH: adapter.sha256,
         "r": adapter.rank,
         "lora_alpha": adapter.alpha,
         "lora_dropout": 0.0,

@@ -8,7 +8,7 @@ Nothing in it is executable. Every file is written whole or not at all, so a rea
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -23,14 +23,23 @@ from plainformer.adapter import (
     ADAPTER_WEIGHTS,
     NOT_FINITE,
     Adapter,
+    base_of,
+    check_there,
+    is_of_peft,
     merge_adapter,
     read_adapter,
     save_adapter,
+    whole_weights,
 )
 from plainformer.errors import InputError, WorkError, reason, some_of
-from plainformer.interop import reading
+from plainformer.interop import reading, sentence
+from plainformer.interop.adapted import adapted
+from plainformer.interop.export import as_checkpoint
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
+from plainformer.interop.peft import read_lora
+from plainformer.interop.to_peft import peft_files
+from plainformer.interop.weights import Weights, open_weights
 from plainformer.json_object import read_object, write_object
 from plainformer.machine import return_freed_memory
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
@@ -46,8 +55,9 @@ from plainformer.models.skeleton import (
     with_weights,
 )
 from plainformer.models.transformer import Transformer
+from plainformer.nn.lora import named_linears, named_pairs
 from plainformer.text import Tokenizer
-from plainformer.weights_file import check_finite, check_shapes, read_array, shapes_in, write_arrays
+from plainformer.weights_file import ADAPTERS, check_finite, check_shapes, read_array, shapes_in, write_arrays
 
 
 class Kind(NamedTuple):
@@ -86,6 +96,8 @@ KINDS: dict[str, Kind] = {
     ),
 }
 """By the `model_type` of `config.json`."""
+
+EMBED = 'encoder = plainformer.load("{folder}")\nencoder.embed(["…"])'
 
 
 @dataclass(frozen=True)
@@ -135,7 +147,7 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
         write_object(folder / "generation_config.json", content.generation)
         atomic.write_text(folder / "README.md", _card(content, folder.resolve()))
         if weights and content.adapter:
-            save_adapter(content.adapter, content.model, folder)
+            save_adapter(content.adapter, content.model, folder, _in_names_of_peft(content.adapter, content.model))
             (folder / "model.safetensors").unlink(missing_ok=True)
         elif weights:
             save_weights(content.model, folder)
@@ -159,33 +171,104 @@ def save_weights(model: Model, folder: Path) -> None:
         raise WorkError(f"the weights could not be written ({reason(failure)})", where=str(path)) from failure
 
 
-def load_folder(folder: Path) -> ModelFolder:
-    """Read a model folder: one of ours, or one that the Hugging Face library wrote. With an adapter, the merged model.
+def load_folder(folder: Path, base: Path | None = None) -> ModelFolder:
+    """Read a model folder: one of ours, or one that the Hugging Face library wrote. With an adapter, ours or PEFT's,
+    the merged model.
+
+    Args:
+        base: the model that the adapter belongs to, where it does not say so itself or no longer rightly.
 
     Raises:
         InputError: something is missing, damaged, or does not belong together; the message names it.
     """
+    if is_of_peft(folder):
+        return _load_adapted(folder, base)
+    if base is not None and folder.is_dir() and not (folder / ADAPTER_CONFIG).exists():
+        raise InputError("this model has no adapter, and needs no base", where=str(folder), fix="name its folder alone")
+    return _load_one(folder, base)
+
+
+def _load_one(folder: Path, base: Path | None = None) -> ModelFolder:
+    """A folder without PEFT's adapter, or what is there beside it."""
     config, about, fingerprints, family = _read_config(folder)
     if family is not None:
-        source, target = reading.read_tokenizers(config, folder)
         model = reading.load_model(family, config, folder)
-        left = reading.left_out(family, config, folder)
-        generation, unread = reading.read_generation(family, folder, target)
-        about = about | ({"left out": " and ".join(left)} if left else {})
-        about = about | ({"left out of its settings of decoding": ", ".join(unread)} if unread else {})
-        return ModelFolder(model, source, target, generation, about | family.warning(config))
+        return _of_family(_Described(config, about, [], family), model, open_weights(folder), folder)
     source = Tokenizer.load(folder / "tokenizer.json")
     second = folder / "target_tokenizer.json"
     target = Tokenizer.load(second) if Tokenizer.saved_at(second) else source
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
-    model = _load_model(config, folder)
+    model = _load_model(config, folder, base)
     return ModelFolder(model, source, target, read_object(folder / "generation_config.json"), about)
 
 
-def read_config(folder: Path) -> tuple[AnyConfig, dict[str, Any]]:
+class _Laid(NamedTuple):
+    """A base with an adapter of PEFT's laid over it, its weights unread; `content` is a base of ours."""
+
+    described: "_Described"
+    weights: Weights
+    base: Path
+    content: ModelFolder | None
+
+
+def _lay_over(folder: Path, base: Path | None) -> _Laid:
+    """The adapter of PEFT's in a folder, over its base. Raises InputError as `load_folder`."""
+    lora, place = read_lora(folder), base or base_of(folder) or folder
+    check_there(folder, place)
+    own = place.resolve() == folder.resolve()
+    family, values, content = _family_at(place, beside=own), {}, None
+    if family is not None:
+        values, weights = read_object(place / "config.json"), open_weights(place)
+    else:
+        content = _load_one(place) if own else load_folder(place)
+        family, values, weights = as_checkpoint(content.model, place)
+    values, weights = adapted(lora, family, values, weights)
+    config = cast(AnyConfig, family.config_from(values, str(place / "config.json")))
+    about = {
+        "name": folder.resolve().name,
+        "imported from": f"a LoRA adapter of PEFT's, added to {place.resolve().name}",
+    }
+    return _Laid(_Described(config, about, [], family), weights, place, content)
+
+
+def _load_adapted(folder: Path, base: Path | None) -> ModelFolder:
+    described, weights, place, content = _lay_over(folder, base)
+    assert described.family is not None
+    model = cast(Model, reading.build_model(described.family, described.config, weights))
+    with_tokenizer = place != folder and any((folder / name).exists() for name in reading.TOKENIZERS)
+    if content is not None and not with_tokenizer:
+        return replace(content, model=model, about=described.about)
+    return _of_family(described, model, weights, place, folder if with_tokenizer else place)
+
+
+def _family_at(folder: Path, *, beside: bool = False) -> Family | None:
+    """The family of the model in a folder that their library wrote, an adapter left out of account if it is `beside`
+    it; None of any other."""
+    if not (folder / "config.json").is_file() or ((folder / ADAPTER_CONFIG).exists() and not beside):
+        return None
+    return FAMILIES.get(str(read_object(folder / "config.json").get("model_type")))
+
+
+def _of_family(
+    described: "_Described", model: Model, weights: Weights, folder: Path, tokenizer: Path | None = None
+) -> ModelFolder:
+    """A model of theirs, with all that the folder has beside its weights; its tokenizer may be in another."""
+    config, about, _, family = described
+    assert family is not None
+    source, target = reading.read_tokenizers(config, tokenizer or folder)
+    left = reading.left_out(family, config, weights)
+    generation, unread = reading.read_generation(family, folder, target)
+    if isinstance(config, EncoderConfig) and (vectors := sentence.settings_at(folder, config)):
+        generation = {**generation, "embed": vectors}
+    about = about | ({"left out": " and ".join(left)} if left else {})
+    about = about | ({"left out of its settings of decoding": ", ".join(unread)} if unread else {})
+    return ModelFolder(model, source, target, generation, about | family.warning(config))
+
+
+def read_config(folder: Path, base: Path | None = None) -> tuple[AnyConfig, dict[str, Any]]:
     """The shape of a folder's model and the facts about it, without its weights. Raises InputError as `load_folder`."""
-    described = _read_config(folder)
+    described = _lay_over(folder, base).described if is_of_peft(folder) else _read_config(folder)
     return described.config, described.about
 
 
@@ -224,29 +307,47 @@ def _read_config(folder: Path) -> _Described:
 
 def has_weights(folder: Path) -> bool:
     """Whether there are weights in a folder, its own or an adapter's."""
-    return any((folder / name).exists() for name in ("model.safetensors", ADAPTER_WEIGHTS))
+    return any((folder / name).exists() for name in ("model.safetensors", *ADAPTERS))
 
 
-def check_weights(folder: Path) -> None:
+def check_weights(folder: Path, base: Path | None = None) -> None:
     """Raises InputError, as `load_folder`, for weights that are missing, cut short or of other shapes, unread.
 
     Those of an adapter, which are small, are read and merged.
     """
+    if is_of_peft(folder):
+        _load_adapted(folder, base)
+        return
     config, _, _, family = _read_config(folder)
     if family is not None:
         reading.check_weights(family, config, folder)
     elif (folder / ADAPTER_CONFIG).exists():
-        _load_model(config, folder)
+        _load_model(config, folder, base)
     else:
         _check_names(named_shapes(skeleton_of(config)), folder / "model.safetensors")
 
 
-def _load_model(config: AnyConfig, folder: Path) -> Model:
-    if not (folder / ADAPTER_CONFIG).exists():
+def _load_model(config: AnyConfig, folder: Path, base: Path | None) -> Model:
+    if not (folder / ADAPTER_CONFIG).exists() or is_of_peft(folder):
         return _load_weights(config, folder / "model.safetensors")
     adapter = read_adapter(folder)
+    adapter = adapter if base is None else replace(adapter, base=base)
     adapter.check_base(folder)
-    return merge_adapter(adapter, load_folder(adapter.base).model, skeleton_of(config), folder)
+    family, ours = _family_at(adapter.base), named_linears(skeleton_of(config))
+    if family is None or any(name in ours for name in adapter.targets):
+        return merge_adapter(adapter, load_folder(adapter.base).model, skeleton_of(config), folder)
+    values = read_object(adapter.base / "config.json")
+    _, weights = adapted(read_lora(folder), family, values, open_weights(adapter.base))
+    return cast(Model, reading.build_model(family, config, weights))
+
+
+def _in_names_of_peft(adapter: Adapter, model: Any) -> Any:
+    """The adapter as PEFT has it, where PEFT can read its base, and the model is equal to one of theirs; else None."""
+    family = _family_at(adapter.base)
+    if family is None or family.differences(model.config):
+        return None
+    shape = {"rank": adapter.rank, "alpha": adapter.alpha}
+    return peft_files(family, model.config, named_pairs(model), whole_weights(adapter, model), **shape)
 
 
 def _load_weights(config: AnyConfig, path: Path) -> Model:
@@ -276,6 +377,8 @@ def _card(content: ModelFolder, folder: Path) -> str:
     kind = KINDS[model_type_of(config)]
     said = config.to_dict() | {"labels": some_of(getattr(config, "labels", ()))}
     mask = content.source_tokenizer.special.mask or "<mask>"
+    if isinstance(config, EncoderConfig) and not config.head:
+        kind = kind._replace(what=kind.what.replace("A masked language model (an encoder)", "An encoder"), use=EMBED)
     what, use = kind.what.format(**said), kind.use.format(folder=folder.name, mask=mask)
     origin = "imported by" if "imported from" in about else "trained with"
     facts = "\n".join(f"- {name}: {value}" for name, value in about.items())

@@ -1,4 +1,4 @@
-"""A file that holds one JSON object: settings, as all folders of models have them."""
+"""A file that holds one JSON object, or an array: settings, as all folders of models have them."""
 
 import json
 from collections.abc import Mapping
@@ -11,14 +11,23 @@ from plainformer.errors import InputError
 
 def read_object(path: Path, *, fix: str = "put the file back, or name another model") -> dict[str, Any]:
     """The JSON object in a file. Raises InputError where the file is missing or damaged, or holds something else."""
+    return _read(path, dict, "object", fix)
+
+
+def read_list(path: Path, *, fix: str = "put the file back, or name another model") -> list[Any]:
+    """The JSON array in a file. Raises InputError as `read_object`."""
+    return _read(path, list, "array", fix)
+
+
+def _read(path: Path, kind: type, name: str, fix: str) -> Any:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as missing:
         raise InputError(f"{path.name} is missing", where=str(path.parent), fix=fix) from missing
     except (OSError, ValueError, RecursionError) as damage:  # broken UTF-8 is a ValueError; JSON may be nested too deep
         raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=fix) from damage
-    if not isinstance(found, dict):
-        raise InputError("the file does not hold a JSON object", where=str(path), fix=fix)
+    if not isinstance(found, kind):
+        raise InputError(f"the file does not hold a JSON {name}", where=str(path), fix=fix)
     return found
 
 

@@ -17,6 +17,10 @@ Shape = tuple[int, ...]
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 """The files of weights, in the order in which they are looked for; each may be in shards, with an index beside."""
 
+ADAPTER_CONFIG = "adapter_config.json"
+ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
+"""The files of an adapter: its settings, and its weights, in the order in which they are looked for."""
+
 PUT_BACK = "put the file back, or name another model"
 
 _DAMAGE = (SafetensorError, OSError, TypeError, ValueError)  # the last two where NumPy has no such kind of number
@@ -42,7 +46,9 @@ def write_arrays(path: Path, arrays: Mapping[str, np.ndarray], *, made_by: str =
         OSError, SafetensorError: the disk refused.
     """
     with atomic.replacing(path) as partial:
-        save_file(dict(arrays), partial, metadata={"format": made_by})
+        # What is saved is an array's memory as it lies, whatever its strides say.
+        whole = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+        save_file(whole, partial, metadata={"format": made_by})
 
 
 @contextmanager

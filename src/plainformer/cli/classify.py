@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plainformer.cli.base import BaseOption
 from plainformer.cli.escapes import cell
 from plainformer.cli.reading import Unknown, check_source, texts_or_lines
 from plainformer.cli.work import begin_work
@@ -24,6 +25,7 @@ def classify(
         bool, typer.Option("--probabilities", help="All labels with their probabilities, the most probable first.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
+    base: BaseOption = None,
 ) -> None:
     """Tell the label of texts by a classifier: for each a line of label, tab, probability.
 
@@ -37,7 +39,7 @@ def classify(
     from plainformer.decode.load import load_as
 
     begin_work()
-    labeller, unknown = load_as(model, Labeller), Unknown()
+    labeller, unknown = load_as(model, Labeller, base=base), Unknown()
     for where, chunk in texts_or_lines(text, file):
         unknown.count(labeller.tokenizer, where, chunk)
         for place, one, found in zip(where, chunk, _labels(labeller, where, chunk), strict=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.base import BaseOption
 from plainformer.cli.output import check_output
 from plainformer.cli.reading import Unknown, check_source, texts_or_lines
 from plainformer.cli.work import begin_work
@@ -24,8 +25,11 @@ def embed(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write all vectors into this .npy file.")
     ] = None,
+    base: BaseOption = None,
 ) -> None:
     """Turn texts into vectors by a masked language model or a classifier: the mean of a text's hidden states.
+
+    A sentence encoder (modules.json) gives the vectors that it was made for, and reads as much of a text as it says.
 
     Texts are the arguments, or else every line of the file or of standard input. For each there is a line of JSON,
     {"text": …, "vector": […]}, as soon as it is ready; with --output there is an array of NumPy instead, float32, a
@@ -41,13 +45,15 @@ def embed(
     from plainformer.decode.labeller import Labeller
     from plainformer.decode.load import load_as
     from plainformer.decode.reader import Reader
+    from plainformer.decode.vectors import said_of_cut
 
     begin_work()
-    encoder, unknown = load_as(model, (Reader, Labeller), "embed"), Unknown()
-    kept = [np.zeros((0, encoder.model.config.d_model), np.float32)]
+    encoder, unknown, cut = load_as(model, (Reader, Labeller), "embed", base=base), Unknown(), list[str]()
+    config = encoder.model.config
+    kept = [np.zeros((0, encoder.vectors.width(config)), np.float32)]
     for where, chunk in texts_or_lines(text, file):
         unknown.count(encoder.tokenizer, where, chunk)
-        vectors = encoder.embed(chunk, where=where, allow_unknown=True)
+        vectors = encoder.embed(chunk, where=where, allow_unknown=True, on_cut=cut.extend)
         if output is not None:
             kept.append(vectors)
             continue
@@ -58,6 +64,8 @@ def embed(
         whole = np.concatenate(kept)
         _write(whole, output)
         typer.echo(f"{len(whole):,} vectors of {whole.shape[1]:,} numbers are in {output}")
+    if cut:
+        typer.echo(said_of_cut(len(cut), cut[0], encoder.vectors.room(config)), err=True)
     unknown.tell()
 
 

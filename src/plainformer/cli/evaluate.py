@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from plainformer import atomic
+from plainformer.cli.base import BaseOption
 from plainformer.cli.output import check_output, one_line
 from plainformer.cli.own_data import moved_to
 from plainformer.cli.progress import show_progress
@@ -34,6 +35,7 @@ def evaluate(
     output: Annotated[Path | None, typer.Option(help="Write the translations or the labels here, a line each.")] = None,
     json: Annotated[Path | None, typer.Option(help="Write the report here as JSON.")] = None,
     set: Set = None,
+    base: BaseOption = None,
 ) -> None:
     """Score a model on a set that it has not seen.
 
@@ -62,10 +64,11 @@ def evaluate(
         raise InputError("there is no such run or model", where=str(model), fix="name the folder of one")
     if output is not None:
         check_output(output)
-        if gives_no_lines(model):
+        if gives_no_lines(model, base):
             raise InputError("this kind of model gives no lines to write", where="--output", fix="leave it out")
     if json is not None and json.is_dir():
         raise InputError("this is a folder", where=str(json), fix="name a file in it")
-    _, lines = evaluate_run(model, changes, text=text or (), report_file=json, say=typer.echo, progress=show_progress)
+    how = {"report_file": json, "say": typer.echo, "progress": show_progress, "base": base}
+    _, lines = evaluate_run(model, changes, text=text or (), **how)
     if output is not None:
         atomic.write_text(output, "".join(one_line(line) + "\n" for line in lines))

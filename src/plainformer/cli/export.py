@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from plainformer.atomic import check_new_folder
+from plainformer.cli.base import BaseOption
 from plainformer.errors import InputError
 
 LAYOUTS = ("huggingface",)
@@ -15,6 +16,7 @@ def export(
     model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
     to: Annotated[str, typer.Option("--to", help=f"The layout to write: {', '.join(LAYOUTS)}.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    base: BaseOption = None,
 ) -> None:
     """Write a model as a folder that the Hugging Face library reads, and all that read its folders.
 
@@ -30,7 +32,7 @@ def export(
     from plainformer.interop.export import LEFT_BEHIND, Export, export_model, left_behind
 
     found = find_model(model)
-    content = load_folder(found)
+    content = load_folder(found, base)
     recipe = next((path for path in (found / "recipe.toml", found.parent / "recipe.toml") if path.is_file()), None)
     exported = Export(
         content.model,

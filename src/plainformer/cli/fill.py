@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.base import BaseOption
 from plainformer.cli.escapes import cell, escaped
 from plainformer.cli.reading import check_source, texts_or_lines
 from plainformer.cli.work import begin_work
@@ -21,6 +22,7 @@ def fill(
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read lines from this file.")] = None,
     top: Annotated[int, typer.Option(help="The so many most probable tokens for every gap.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
+    base: BaseOption = None,
 ) -> None:
     """Say what could stand in the gaps of a text, by a masked language model. A gap is written <mask>.
 
@@ -35,7 +37,8 @@ def fill(
     from plainformer.decode.reader import Reader
 
     begin_work()
-    reader = load_as(model, Reader)
+    reader = load_as(model, Reader, base=base)
+    reader.check_head()
     first = True
     for where, chunk in texts_or_lines(text, file):
         wanted = [index for index, one in enumerate(chunk) if text or one.strip()]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.base import BaseOption
 from plainformer.cli.escapes import escaped, unescaped
 from plainformer.cli.page import Pace, put
 from plainformer.cli.reading import Given, check_argument, check_source, one_text
@@ -66,6 +67,7 @@ def generate(
     no_prompt: NoPrompt = False,
     skip_unknown: Skip = False,
     as_json: AsJson = False,
+    base: BaseOption = None,
 ) -> None:
     """Go on with a text: print the prompt and what the language model writes after it, as it writes it.
 
@@ -84,7 +86,7 @@ def generate(
     from plainformer.decode.writer import Writer
 
     begin_work()
-    writer = load_as(model, Writer, weights=weights)
+    writer = load_as(model, Writer, weights=weights, base=base)
     text = _known(writer, one_text(prompt, file, "prompt"), skip_unknown)
     changes = _given(max_tokens=max_tokens, repetition_penalty=repetition_penalty)
     if beam is None:

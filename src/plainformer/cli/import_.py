@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from plainformer.atomic import check_new_folder
+from plainformer.cli.base import BaseOption
 from plainformer.errors import InputError
 
 
@@ -13,6 +14,7 @@ def import_(
     checkpoint: Annotated[str, typer.Argument(help="A folder, or a name on the Hugging Face hub.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
     revision: Annotated[str | None, typer.Option(help="For a name on the hub: a branch, a tag or a commit.")] = None,
+    base: BaseOption = None,
 ) -> None:
     """Turn a checkpoint (GPT-2, Llama, BERT, Marian) into a model folder.
 
@@ -36,7 +38,7 @@ def import_(
         raise InputError("there is no such folder", where=checkpoint, fix="name a folder, or a model of the hub")
     else:
         folder, name = fetched(checkpoint, revision), f"{checkpoint}@{revision}" if revision else checkpoint
-    content = load_folder(folder)
+    content = load_folder(folder, base)
     short = name.rstrip("/").rpartition("/")[2]
     about = {**content.about, "name": short, "imported from": name}
     check_new_folder(output)  # reading took a while

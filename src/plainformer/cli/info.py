@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from plainformer.cli.base import BaseOption
 from plainformer.errors import InputError
 from plainformer.table import aligned
 
@@ -17,6 +18,7 @@ def info(
     model: Annotated[str | None, typer.Argument(help="A run, a model folder, or a preset such as paper-base.")] = None,
     vocab: Annotated[int | None, typer.Option(min=1, help="Vocabulary size assumed for a preset.")] = None,
     presets: Annotated[bool, typer.Option("--presets", help="All presets beside each other.")] = False,
+    base: BaseOption = None,
 ) -> None:
     """Show every part of a model, its shape, its parameters, and how it departs from the paper."""
     if presets and model is not None:
@@ -26,13 +28,13 @@ def info(
     elif model is None:
         raise InputError("no model is named", fix="name a run, a model folder or a preset, or give --presets")
     else:
-        _show_model(model, vocab)
+        _show_model(model, vocab, base)
 
 
-def _show_model(model: str, vocab: int | None) -> None:
+def _show_model(model: str, vocab: int | None, base: Path | None) -> None:
     from plainformer.inspect.count import count, departures, grouped, parts
 
-    config, what = _find(model, vocab)
+    config, what = _find(model, vocab, base)
     header = ("parameter (equal layers on one line)", "shape of one", "numbers in all")
     rows = [
         (name, " x ".join(map(str, members[0].shape)), f"{sum(part.parameters for part in members):,}")
@@ -46,7 +48,7 @@ def _show_model(model: str, vocab: int | None) -> None:
         typer.echo(f"- {line}")
 
 
-def _find(model: str, vocab: int | None) -> "tuple[AnyConfig, list[str]]":
+def _find(model: str, vocab: int | None, base: Path | None) -> "tuple[AnyConfig, list[str]]":
     """The configuration of a preset, a model folder or a run, and what there is to say about it."""
     from plainformer.models import PRESETS, TransformerConfig
 
@@ -61,8 +63,8 @@ def _find(model: str, vocab: int | None) -> "tuple[AnyConfig, list[str]]":
         from plainformer.folder import check_weights, read_config
 
         found = find_model(folder)
-        config, about = read_config(found)
-        check_weights(found)
+        config, about = read_config(found, base)
+        check_weights(found, base)
         return config, [f"model folder {found}", *(f"{name}: {value}" for name, value in about.items())]
     near = get_close_matches(model, PRESETS, n=1)
     fix = f"did you mean {near[0]}" if near else f"presets are {', '.join(PRESETS)}"

@@ -5,10 +5,13 @@ from typing import Annotated
 
 import typer
 
+from plainformer.cli.base import BaseOption
+
 
 def merge(
     model: Annotated[Path, typer.Argument(help="A run that trained with LoRA, or a model folder with an adapter.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The new folder.")],
+    base: BaseOption = None,
 ) -> None:
     """Make a whole model folder of an adapter and the model that it belongs to.
 
@@ -16,5 +19,5 @@ def merge(
     """
     from plainformer.runs.merge import merge_adapter
 
-    found = merge_adapter(model, output)
+    found = merge_adapter(model, output, base)
     typer.echo(f"{found} and its base are one model in {output}")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.base import BaseOption
 from plainformer.cli.escapes import escaped
 from plainformer.cli.reading import Lines, check_source, one_text, texts_or_lines
 from plainformer.cli.work import begin_work
@@ -29,6 +30,7 @@ def score(
     lines: Annotated[bool, typer.Option("--lines", help="Every line that is read is a text of its own.")] = False,
     tokens: Annotated[bool, typer.Option("--tokens", help="Print every token with its log-probability.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
+    base: BaseOption = None,
 ) -> None:
     """Score texts by a language model, a line each: its log-probability in nats, how many tokens that is of,
     perplexity (e to the mean negative log-probability of a token), and bits per byte. By a translator, score pairs:
@@ -48,7 +50,7 @@ def score(
     from plainformer.decode.writer import Writer
 
     begin_work()
-    loaded = load_as(model, (Writer, Translator), "score")
+    loaded = load_as(model, (Writer, Translator), "score", base=base)
     if isinstance(loaded, Translator):
         sys.stdout.writelines(_pair_lines(loaded, texts_or_lines(text, file), tokens, as_json))
     else:

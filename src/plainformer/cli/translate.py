@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.base import BaseOption
 from plainformer.cli.output import one_line
 from plainformer.cli.progress import show_progress
 from plainformer.cli.reading import Lines, check_source, expected_lines, texts_or_lines
@@ -49,6 +50,7 @@ def translate(
         int | None,
         typer.Option(min=1, help="Most lines translated at once [default: 1024, fewer at first of a stream]."),
     ] = None,
+    base: BaseOption = None,
 ) -> None:
     """Translate sentences from the arguments, a file or standard input to standard output.
 
@@ -60,7 +62,7 @@ def translate(
     from plainformer.decode.translator import Translator
 
     begin_work()
-    translator = load_as(model, Translator, weights=weights)
+    translator = load_as(model, Translator, weights=weights, base=base)
     given = {
         "beam_size": beam,
         "n_best": n_best,

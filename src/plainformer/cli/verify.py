@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from plainformer.cli.base import BaseOption
 from plainformer.errors import InputError, WorkError
 from plainformer.table import aligned
 
@@ -14,12 +15,13 @@ def verify(
     against: Annotated[Path, typer.Option("--against", help="A folder for the Hugging Face library.")],
     tolerance: Annotated[float, typer.Option(min=0.0, help="The largest difference that is still none.")] = 1e-4,
     seed: Annotated[int, typer.Option(min=0, help="Of the ids that both read.")] = 0,
+    base: BaseOption = None,
 ) -> None:
     """Compare a model with the one that the Hugging Face library loads from a folder, on random ids.
 
-    Shown are the largest absolute differences, float32, of what every layer gives and of the logits. Where they are
-    above the tolerance, the first layer that departs is named, and the exit code is 1. It needs the library:
-    pip install 'plainformer[huggingface]'.
+    Shown are the largest absolute differences, float32, of what every layer gives and of the logits, or of the last
+    hidden states where the library's model has no logits. Where they are above the tolerance, the first layer that
+    departs is named, and the exit code is 1. It needs the library: pip install 'plainformer[huggingface]'.
     """
     from plainformer.decode.load import find_model
     from plainformer.folder import load_folder
@@ -27,10 +29,10 @@ def verify(
 
     if not against.is_dir():
         raise InputError("there is no such folder", where=str(against), fix="name one that the library has written")
-    found = compare(load_folder(find_model(model)).model, against, seed=seed)
+    found = compare(load_folder(find_model(model), base).model, against, seed=seed)
     rows = [(f"layer {name.removesuffix('/output')}", f"{difference:.1e}") for name, difference in found.layers.items()]
     for line in aligned([("against " + found.architecture, "largest difference"), *rows]):
         typer.echo(line)
-    typer.echo(f"\nlogits: {found.logits:.1e} of at most {found.largest:.1f}")
+    typer.echo(f"\n{found.what}: {found.logits:.1e} of at most {found.largest:.1f}")
     if departed := found.first_departure(tolerance):
         raise WorkError(f"the models differ by more than {tolerance:g}, from {departed} on", where=str(model))

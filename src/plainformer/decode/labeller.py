@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.texts import encode_texts
-from plainformer.decode.vectors import by_length, embed_texts
+from plainformer.decode.vectors import MEAN, OnCut, VectorSettings, by_length, embed_texts
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.encoder import Classifier
@@ -38,13 +39,14 @@ class Labeller:
 
     model: Classifier
     tokenizer: Tokenizer
+    vectors: VectorSettings = MEAN
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Labeller":
         """Raises InputError where the folder holds another kind of model."""
         if not isinstance(content.model, Classifier):
             raise InputError("this is not a classifier")
-        return cls(content.model, content.source_tokenizer)
+        return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -81,10 +83,16 @@ class Labeller:
         return by_length(_logprobs, model, rows, model.config, len(self.labels))
 
     def embed(
-        self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        on_cut: OnCut | None = None,
     ) -> NDArray[np.float32]:
         """The vector of each text, (texts, d_model), that its label is told from. Takes and raises as `classify`."""
-        return embed_texts(self.model, self.tokenizer, texts, where=where, allow_unknown=allow_unknown)
+        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
+        return embed_texts(self.model, self.tokenizer, texts, settings=self.vectors, **how)
 
 
 @program

@@ -4,6 +4,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from plainformer.adapter import ADAPTER_CONFIG
 from plainformer.decode.labeller import Labeller
 from plainformer.decode.reader import Reader
 from plainformer.decode.translator import Translator
@@ -37,13 +38,14 @@ USERS: dict[type[Model], Any] = {
 User = TypeVar("User")
 
 
-def load(folder: str | Path, *, weights: str = "float32") -> Any:
+def load(folder: str | Path, *, weights: str = "float32", base: str | Path | None = None) -> Any:
     """The model in `folder`, or that of a run (`find_model`): a `Translator`, `Writer`, `Reader` or `Labeller`.
 
     Args:
         weights: float32, bfloat16, int8 or w8a8: what the weights of a translator or writer are rounded to for
             decoding, for w8a8 the inputs of their products as well (`nn.laid_out`). Scores of given texts are computed
             in float32 all the same. For int8 and w8a8 other processes make machine code, the first time.
+        base: the model that an adapter belongs to, where it is not where the adapter says.
 
     Raises:
         InputError: there is none, or it is damaged; no such weights, or a model that does not decode.
@@ -53,7 +55,7 @@ def load(folder: str | Path, *, weights: str = "float32") -> Any:
     found = find_model(Path(folder))
     if weights in INT8 and default_device().platform == "cpu":
         foreign_code.make_ahead(foreign_code.DECODING)
-    content = load_folder(found)
+    content = load_folder(found, None if base is None else Path(base))
     try:
         user = USERS[type(content.model)].of(content)
         if weights == "float32":
@@ -73,7 +75,7 @@ def settings_of(content: ModelFolder) -> dict[str, Any]:
         InputError: settings that will not do.
     """
     user = USERS[type(content.model)].of(content)
-    return asdict(user.settings) if isinstance(user, Translator | Writer) else {}
+    return asdict(user.settings) if isinstance(user, Translator | Writer) else dict(content.generation)
 
 
 def load_as(
@@ -82,6 +84,7 @@ def load_as(
     verb: str | None = None,
     *,
     weights: str = "float32",
+    base: str | Path | None = None,
 ) -> User:
     """`load`, where only one kind will do, or one of some.
 
@@ -91,10 +94,11 @@ def load_as(
     Raises:
         InputError: as `load`, and for a model of another kind.
     """
-    found = load(folder, weights=weights)
+    found = load(folder, weights=weights, base=base)
     if not isinstance(found, wanted):
         first = wanted[0] if isinstance(wanted, tuple) else wanted
-        what = f"this model is for plainformer {VERBS[type(found)]}, not for {verb or VERBS[first]}"
+        own = "embed" if isinstance(found, Reader) and not found.model.config.head else VERBS[type(found)]
+        what = f"this model is for plainformer {own}, not for {verb or VERBS[first]}"
         raise InputError(what, where=str(folder))
     return found
 
@@ -107,7 +111,7 @@ def find_model(folder: Path) -> Path:
     Raises:
         InputError: a folder is there, and no model in it, or one that is damaged.
     """
-    if (folder / "config.json").exists() or not folder.is_dir():
+    if any((folder / name).exists() for name in ("config.json", ADAPTER_CONFIG)) or not folder.is_dir():
         return folder
     if kept := [name for name in PLACES if has_weights(folder / name)]:
         config, _ = read_config(folder / kept[0])

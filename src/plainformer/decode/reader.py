@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows
 from plainformer.decode.texts import check_known, check_length, check_list, enclose, places_of
-from plainformer.decode.vectors import BATCH_TOKENS, check_finite, embed_texts
+from plainformer.decode.vectors import BATCH_TOKENS, MEAN, OnCut, VectorSettings, check_finite, embed_texts
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.encoder import MaskedLanguageModel
@@ -42,13 +43,14 @@ class Reader:
 
     model: MaskedLanguageModel
     tokenizer: Tokenizer
+    vectors: VectorSettings = MEAN
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Reader":
         """Raises InputError where the folder holds another kind of model."""
         if not isinstance(content.model, MaskedLanguageModel):
             raise InputError("this is not a masked language model")
-        return cls(content.model, content.source_tokenizer)
+        return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation))
 
     @property
     def mask(self) -> str:
@@ -71,6 +73,7 @@ class Reader:
                 does not have.
             WorkError: the model's probabilities are not finite.
         """
+        self.check_head()
         if top < 1:
             raise InputError(f"{top} guesses were asked for", fix="give at least 1")
         check_list(texts)
@@ -89,19 +92,35 @@ class Reader:
         return [found[index] for index in range(len(rows))]
 
     def embed(
-        self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        on_cut: OnCut | None = None,
     ) -> NDArray[np.float32]:
-        """The vector of each text, (texts, d_model): the mean of its hidden states.
+        """The vector of each text, (texts, width): the mean of its hidden states, or what `vectors` says.
 
         Args:
             where: the place of each text, for errors; by number if not given.
             allow_unknown: read what the vocabulary does not have as the unknown token, instead of refusing the text.
+            on_cut: told the places of the texts that `vectors` has truncated; if not given, Python warns of them.
 
         Raises:
             InputError: a text is empty, longer than the context, or holds what the vocabulary does not have.
             WorkError: the model gives numbers that are not finite.
         """
-        return embed_texts(self.model, self.tokenizer, texts, where=where, allow_unknown=allow_unknown)
+        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
+        return embed_texts(self.model, self.tokenizer, texts, settings=self.vectors, **how)
+
+    def check_head(self) -> None:
+        """Raises InputError where the model is an encoder alone: what it would say of hidden tokens means nothing."""
+        if not self.model.config.head:
+            what = "this is an encoder without a head, which can say nothing of hidden tokens"
+            fix = (
+                "use its vectors (plainformer embed), or train a classifier from it (train classify-from-masked --from)"
+            )
+            raise InputError(what, fix=fix)
 
     def _encode(self, text: str, where: str) -> list[int]:
         """The ids of a text with gaps. Its parts are encoded by themselves: no text ever becomes a special token."""

@@ -1,22 +1,90 @@
-"""Sentence vectors: the mean of an encoder's hidden states over a text."""
+"""Sentence vectors: the mean of an encoder's hidden states over a text, or what an encoder's makers meant instead."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows, shaped
-from plainformer.decode.texts import encode_texts
-from plainformer.errors import WorkError
+from plainformer.decode.texts import check_list, enclose, encode_texts, places_of
+from plainformer.errors import InputError, WorkError
+from plainformer.fields import is_of_type
 from plainformer.models.config import EncoderConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
-from plainformer.nn.pooling import mean_pool
+from plainformer.nn.pooling import POOLS, pooled
 from plainformer.programs.program import Program, program
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.text import Tokenizer
 
 BATCH_TOKENS = 4096  # positions computed at once, padding included: what bounds memory
+
+OnCut = Callable[[Sequence[str]], None]
+"""Told the places of the texts that were truncated."""
+
+
+@dataclass(frozen=True)
+class VectorSettings:
+    """How the vector of a text is made: `embed` in an encoder's `generation_config.json`.
+
+    Attributes:
+        pooling: of which the vector consists, one behind the other, by the names of `nn.pooling.POOLS`.
+        unit: it gets the length 1.
+        max_tokens: the most tokens of a text that are read, the longer ones truncated; 0 is all that the model reads.
+        lowercase: texts are read in lower case.
+        prompt: what is put before every text.
+
+    Raises:
+        InputError: a value will not do.
+    """
+
+    pooling: tuple[str, ...] = ("mean",)
+    unit: bool = False
+    max_tokens: int = 0
+    lowercase: bool = False
+    prompt: str = ""
+
+    @classmethod
+    def of(cls, generation: Mapping[str, Any]) -> "VectorSettings":
+        """Those of a model folder, whose settings of use these are."""
+        given = generation.get("embed", {})
+        if not isinstance(given, dict):
+            raise InputError("embed must be an object of settings", fix="correct it, or leave it out")
+        if strange := sorted(set(given) - set(cls.__dataclass_fields__)):
+            what = f"embed has no setting {strange[0][:60]}"
+            raise InputError(what, fix=f"there are {', '.join(cls.__dataclass_fields__)}")
+        for name, value in given.items():
+            usual = getattr(cls(), name)
+            if name == "pooling":
+                right = isinstance(value, list) and bool(value) and all(one in POOLS for one in map(str, value))
+            else:
+                right = is_of_type(value, type(usual)) and (name != "max_tokens" or value >= 0)
+            if not right:
+                what = f"embed: {name} is {str(value)[:60]!r}"
+                raise InputError(what, fix=f"give a list of {', '.join(POOLS)}" if name == "pooling" else "correct it")
+        return cls(**{**given, **({"pooling": tuple(given["pooling"])} if "pooling" in given else {})})
+
+    def room(self, config: EncoderConfig) -> int:
+        """The most tokens of a text that are read."""
+        return min(self.max_tokens or config.room, config.room)
+
+    def width(self, config: EncoderConfig) -> int:
+        """Numbers of a vector."""
+        return len(self.pooling) * config.d_model
+
+
+MEAN = VectorSettings()
+
+
+class Vectors(eqx.Module):
+    """An encoder with what makes one vector of its hidden states."""
+
+    encoder: TextEncoder
+    pooling: tuple[str, ...] = eqx.field(static=True)
+    unit: bool = eqx.field(static=True)
 
 
 def embed_texts(
@@ -26,13 +94,45 @@ def embed_texts(
     *,
     where: Sequence[str] | None,
     allow_unknown: bool,
+    settings: VectorSettings,
+    on_cut: OnCut | None = None,
 ) -> NDArray[np.float32]:
-    """The vector of each text, (texts, d_model). Takes and raises what `Reader.embed` and `Labeller.embed` do."""
-    config, encoder = model.config, model.encoder
-    rows = encode_texts(
-        tokenizer, texts, where=where, context=config.room, allow_unknown=allow_unknown, enclosed=config.enclosed
-    )
-    return by_length(_vectors, encoder, rows, config, config.d_model)
+    """The vector of each text, (texts, width). Takes and raises what `Reader.embed` and `Labeller.embed` do."""
+    config = model.config
+    rows = encoded(tokenizer, texts, config, settings, where=where, allow_unknown=allow_unknown, on_cut=on_cut)
+    vectors = Vectors(model.encoder, settings.pooling, settings.unit)
+    return by_length(_vectors, vectors, rows, config, settings.width(config))
+
+
+def encoded(
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    config: EncoderConfig,
+    settings: VectorSettings,
+    *,
+    where: Sequence[str] | None,
+    allow_unknown: bool,
+    on_cut: OnCut | None,
+) -> list[list[int]]:
+    """The ids of each text as the settings have it read; those that are longer than they allow are truncated."""
+    room = settings.room(config)
+    check_list(texts)
+    texts = [settings.prompt + text for text in texts] if settings.prompt else texts
+    texts = [text.lower() for text in texts] if settings.lowercase else texts
+    context = None if settings.max_tokens else room
+    rows = encode_texts(tokenizer, texts, where=where, context=context, allow_unknown=allow_unknown)
+    if cut := [place for place, ids in zip(places_of(texts, where), rows, strict=True) if len(ids) > room]:
+        if on_cut is None:
+            warnings.warn(said_of_cut(len(cut), cut[0], room), stacklevel=4)
+        else:
+            on_cut(cut)
+    return [enclose(tokenizer, ids[:room]) if config.enclosed else ids[:room] for ids in rows]
+
+
+def said_of_cut(count: int, first: str, room: int) -> str:
+    """That so many texts were truncated, the first of them where."""
+    many = "1 text is" if count == 1 else f"{count:,} texts are"
+    return f"{many} longer than the {room:,} tokens that this encoder reads, and truncated (first: {first})"
 
 
 def by_length(
@@ -61,5 +161,5 @@ def check_finite(numbers: NDArray[np.floating]) -> None:
 
 
 @program
-def _vectors(encoder: TextEncoder, ids: Ids, valid: Valid) -> Float[Array, "batch d_model"]:
-    return mean_pool(encoder.encode(ids, valid), valid)
+def _vectors(vectors: Vectors, ids: Ids, valid: Valid) -> Float[Array, "batch width"]:
+    return pooled(vectors.encoder.encode(ids, valid), valid, vectors.pooling, unit=vectors.unit)

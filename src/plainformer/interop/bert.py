@@ -44,6 +44,8 @@ def config_from(values: Mapping[str, Any], where: str) -> EncoderConfig:
         wanted |= {"labels": _labels(read, values), "pooling": "first"}
     elif kind in WITH_HEAD:
         wanted |= {"transform": True, "output_bias": True, "tie": read.read("tie_word_embeddings", True)}
+    else:
+        wanted |= {"head": False}
     read.check()
     return EncoderConfig.from_dict(wanted, where=where)
 
@@ -85,7 +87,8 @@ def differences(config: Config) -> list[str]:
         "embedding_norm": True,
         "enclosed": True,
     }
-    theirs |= {"pooling": "first"} if config.labels else {"transform": True, "output_bias": True}
+    if config.head:
+        theirs |= {"pooling": "first"} if config.labels else {"transform": True, "output_bias": True}
     types = [] if config.token_types else ["it has no token types, and theirs has one or more"]
     return [*differing(config, theirs), *types, *odd_widths(config), *grouped_heads(config)]
 
@@ -113,7 +116,7 @@ def config_to(config: EncoderConfig) -> dict[str, Any]:
 
 def architecture(config: EncoderConfig) -> str:
     """As `Family.architecture`."""
-    return CLASSIFIER if config.labels else WITH_HEAD[0]
+    return CLASSIFIER if config.labels else WITH_HEAD[0] if config.head else WITHOUT_HEAD
 
 
 def spelled(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:
@@ -123,8 +126,7 @@ def spelled(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:
 
 def warning(config: EncoderConfig) -> dict[str, str]:
     """As `Family.warning`."""
-    without = not config.labels and not config.transform
-    return {"head": "there is none, and its predictions of hidden tokens mean nothing"} if without else {}
+    return {} if config.head else {"head": "there is none: it has vectors of texts (embed), and fills no gaps"}
 
 
 def _is_classifier(config: EncoderConfig) -> bool:

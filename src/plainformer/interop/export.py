@@ -10,12 +10,14 @@ from safetensors import SafetensorError
 
 from plainformer import atomic
 from plainformer.errors import InputError, WorkError, reason
+from plainformer.interop import sentence
 from plainformer.interop.card import card_of
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
 from plainformer.interop.table import pairs_of
+from plainformer.interop.weights import Weights
 from plainformer.json_object import write_object
-from plainformer.models.config import LanguageModelConfig
+from plainformer.models.config import EncoderConfig, LanguageModelConfig
 from plainformer.models.skeleton import AnyConfig, Model, named_weights
 from plainformer.text import Tokenizer
 from plainformer.weights_file import write_arrays
@@ -58,6 +60,24 @@ def family_for(config: AnyConfig) -> Family:
     raise InputError(what, fix="train one whose settings are theirs")
 
 
+def as_checkpoint(model: Model, where: Path) -> tuple[Family, dict[str, Any], Weights]:
+    """A model of ours as if it were read from one of their folders: the family, the settings, and the weights.
+
+    Args:
+        where: what errors name.
+
+    Raises:
+        InputError: no family of theirs is equal to the model.
+    """
+    family = family_for(model.config)
+    model = family.prepared(model)
+    ours = {name: np.asarray(leaf, np.float32) for name, leaf in named_weights(model).items()}
+    pairs = {pair.theirs: pair for pair in pairs_of(family, model.config)}
+    settings = {"architectures": [family.architecture(model.config)], **family.config_to(model.config)}
+    shapes = {name: pair.shape for name, pair in pairs.items()}
+    return family, settings, Weights(where, shapes, lambda name: pairs[name].write(ours))
+
+
 def left_behind(content: Export) -> str:
     """What of the settings of decoding has no counterpart there, in one line; empty where all have one.
 
@@ -97,6 +117,8 @@ def export_model(content: Export, folder: Path) -> str:
         about = {**content.about, LEFT_BEHIND: left_behind(content)}
         card = card_of(config, architecture, parameters, about, content.recipe)
         atomic.write_text(folder / "README.md", card)
+        if isinstance(config, EncoderConfig) and (vectors := content.generation.get("embed")):
+            sentence.write(vectors, config, folder)
         write_arrays(folder / "model.safetensors", weights, made_by="pt")
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the model could not be written ({reason(failure)})", where=str(folder)) from failure

@@ -20,6 +20,9 @@ from plainformer.models.skeleton import AnyConfig, Model, skeleton_of, with_weig
 from plainformer.text import Tokenizer, foreign
 from plainformer.weights_file import check_finite
 
+TOKENIZERS = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "source.spm")
+"""Files by one of which a folder has a tokenizer of its own."""
+
 
 def check_weights(family: Family, config: AnyConfig, folder: Path) -> None:
     """Raises InputError, as `load_model`, for weights that are missing, unexpected or of other shapes, unread."""
@@ -33,8 +36,12 @@ def load_model(family: Family, config: AnyConfig, folder: Path) -> Model:
     Raises:
         InputError: settings and weights disagree, a file is damaged, or a weight is not finite; the message names all.
     """
-    skeleton, weights = skeleton_of(config), open_weights(folder)
-    pairs = pairs_of(family, config)
+    return build_model(family, config, open_weights(folder))
+
+
+def build_model(family: Family, config: AnyConfig, weights: Weights) -> Model:
+    """`load_model`, of weights that are open."""
+    skeleton, pairs = skeleton_of(config), pairs_of(family, config)
     names = located(family, pairs, weights.shapes, str(weights.where))
     _check_copies(family, pairs, weights, names)
     found: dict[str, jax.Array] = {}
@@ -63,9 +70,9 @@ def _check_copies(family: Family, pairs: list[Pair], weights: Weights, names: Ma
             raise InputError(what, where=str(weights.where), fix="correct tie_word_embeddings")
 
 
-def left_out(family: Family, config: AnyConfig, folder: Path) -> list[str]:
-    """The parts of theirs in the folder that our model has no place for: what each is."""
-    return table.left_out(family, pairs_of(family, config), open_weights(folder).shapes)
+def left_out(family: Family, config: AnyConfig, weights: Weights) -> list[str]:
+    """The parts of theirs among the weights that our model has no place for: what each is."""
+    return table.left_out(family, pairs_of(family, config), weights.shapes)
 
 
 def read_tokenizers(config: AnyConfig, folder: Path) -> tuple[Tokenizer, Tokenizer]:

@@ -81,19 +81,17 @@ def located(family: Family, pairs: Sequence[Pair], found: Mapping[str, Shape], w
     Raises:
         InputError: naming every weight that is missing, unexpected or misshapen, all at once.
     """
-    names = {_canonical(family, name, pairs): name for name in found}
+    names = {canonical(family, name, pairs): name for name in found}
     wanted = {pair.theirs: pair.shape for pair in pairs}
     copies = {copy for copy in family.copies if copy not in wanted}
     counted = {
-        name: found[names[name]]
-        for name in names
-        if name in wanted or not (name in copies or _is_ignored(family, name))
+        name: found[names[name]] for name in names if name in wanted or not (name in copies or is_ignored(family, name))
     }
     check_shapes(wanted, counted, "weights and config.json disagree", where=where)
     return {name: names[name] for name in names if name in wanted or name in copies}
 
 
-def _canonical(family: Family, name: str, pairs: Sequence[Pair]) -> str:
+def canonical(family: Family, name: str, pairs: Sequence[Pair]) -> str:
     """The name as the table has it: with the base model's prefix, which some checkpoints leave out."""
     known = {pair.theirs for pair in pairs} | set(family.copies)
     for old, new in family.renamed.items():
@@ -101,17 +99,18 @@ def _canonical(family: Family, name: str, pairs: Sequence[Pair]) -> str:
     if name in known or name.startswith(family.prefix):
         return name
     prefixed = family.prefix + name
-    return prefixed if prefixed in known or _is_ignored(family, prefixed) else name
+    return prefixed if prefixed in known or is_ignored(family, prefixed) else name
 
 
-def _is_ignored(family: Family, name: str) -> bool:
+def is_ignored(family: Family, name: str) -> bool:
+    """Whether a weight of theirs has no place in our model."""
     return any(fnmatchcase(name, pattern) for pattern in (*family.ignored, *family.left_out))
 
 
 def left_out(family: Family, pairs: Sequence[Pair], names: Iterable[str]) -> list[str]:
     """The parts of theirs, among the weights of a file, that our model has no place for: what each is, once."""
     wanted = {pair.theirs for pair in pairs}
-    unused = {_canonical(family, name, pairs) for name in names} - wanted
+    unused = {canonical(family, name, pairs) for name in names} - wanted
     return [what for pattern, what in family.left_out.items() if any(fnmatchcase(name, pattern) for name in unused)]
 
 

@@ -1,5 +1,6 @@
 """A model of ours beside the Hugging Face library's own, on the same random ids: do they compute the same?"""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ from plainformer.errors import InputError
 from plainformer.extras import require
 from plainformer.interop.export import family_for
 from plainformer.interop.family import Family
+from plainformer.json_object import read_object
 from plainformer.models.config import EncoderConfig, TransformerConfig
+from plainformer.models.encoder import Classifier, MaskedLanguageModel
+from plainformer.models.language_model import LanguageModel
 from plainformer.models.skeleton import AnyConfig, Model
 from plainformer.nn.trace import traced
 
@@ -27,21 +31,21 @@ class Comparison:
     Attributes:
         architecture: the class of theirs.
         layers: the largest absolute difference of what each layer gives, in the order in which they are computed.
-        logits: that of the logits.
-        largest: the largest absolute logit of theirs, to see the differences beside.
+        what: what the models give in the end: logits or, without a head that gives some, hidden states.
+        logits: the largest difference of that.
+        largest: the largest absolute number of theirs, to see the differences beside.
     """
 
     architecture: str
     layers: dict[str, float]
     logits: float
     largest: float
+    what: str = "logits"
 
     def first_departure(self, tolerance: float) -> str | None:
-        """The first layer that differs by more than `tolerance`; the logits come last. None where nothing does."""
-        found = [
-            name for name, difference in {**self.layers, "logits": self.logits}.items() if not difference <= tolerance
-        ]
-        return found[0] if found else None
+        """The first layer that differs by more than `tolerance`; the end comes last. None where nothing does."""
+        every = {**self.layers, self.what: self.logits}
+        return next((name for name, difference in every.items() if not difference <= tolerance), None)
 
 
 def compare(model: Model, folder: Path, *, seed: int = 0) -> Comparison:
@@ -57,17 +61,41 @@ def compare(model: Model, folder: Path, *, seed: int = 0) -> Comparison:
     model = family.prepared(model)
     config = model.config
     theirs, architecture = _load_theirs(folder)
-    if architecture != family.architecture(config):
-        what = f"the folder is of a {architecture}, and the model is equal to a {family.architecture(config)}"
-        raise InputError(what, where=str(folder), fix="name the folder that the model is from, or was exported to")
+    _check_kind(folder, family, config, architecture)
     inputs = _inputs_of(config, np.random.default_rng(seed))
-    logits, seen = jax.jit(traced(model))(*(jnp.asarray(one) for one in inputs.values()))
-    expected, states = _run_theirs(theirs, family, {_NAMES[name]: one for name, one in inputs.items()})
+    expected, has_logits, states = _run_theirs(theirs, family, {_NAMES[name]: one for name, one in inputs.items()})
+    ours = model if has_logits else _states_of(model)
+    found, seen = jax.jit(traced(ours))(*(jnp.asarray(one) for one in inputs.values()))
     layers = {name: _distance(seen[name], state) for name, state in states.items()}
-    tokens = expected.shape[-1]
-    if logits.shape[-1] < tokens:
-        raise InputError(f"theirs has {tokens} logits, and ours {logits.shape[-1]}", where=str(folder))
-    return Comparison(architecture, layers, _distance(logits[..., :tokens], expected), float(np.abs(expected).max()))
+    what, width = "logits" if has_logits else "hidden states", expected.shape[-1]
+    if found.shape[-1] < width:
+        raise InputError(f"theirs has {width} {what}, and ours {found.shape[-1]}", where=str(folder))
+    largest = float(np.abs(expected).max())
+    return Comparison(architecture, layers, _distance(found[..., :width], expected), largest, what)
+
+
+def _check_kind(folder: Path, family: Family, config: AnyConfig, architecture: str) -> None:
+    """Raises InputError where the folder's model, read here, would be of another class than ours."""
+    own = family.architecture(config)
+    values = read_object(folder / "config.json")
+    if architecture != own and values.get("model_type") == family.model_type:
+        architecture = family.architecture(family.config_from(values, str(folder / "config.json")))
+    if architecture != own:
+        what = f"the folder is of a {architecture}, and the model is equal to a {own}"
+        raise InputError(what, where=str(folder), fix="name the folder that the model is from, or was exported to")
+
+
+def _states_of(model: Model) -> Callable[..., Any]:
+    """The model without its head: the hidden states that its logits are told from."""
+    if isinstance(model, LanguageModel):
+        return model.decode
+    if isinstance(model, MaskedLanguageModel | Classifier):
+        return model.encoder.encode
+
+    def decoded(source: Any, valid: Any, target: Any, *, trace: Any) -> Any:
+        return model.decode(target, model.encode(source, valid, trace=trace), valid, trace=trace)
+
+    return decoded
 
 
 _NAMES = {"source": "input_ids", "ids": "input_ids", "valid": "attention_mask", "target": "decoder_input_ids"}
@@ -101,8 +129,11 @@ def _load_theirs(folder: Path) -> tuple[Any, str]:
     return found.eval(), architecture
 
 
-def _run_theirs(theirs: Any, family: Family, inputs: dict[str, np.ndarray]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
-    """Their logits, and what their layers give, by the names of ours."""
+def _run_theirs(
+    theirs: Any, family: Family, inputs: dict[str, np.ndarray]
+) -> tuple[np.ndarray, bool, dict[str, np.ndarray]]:
+    """Their logits, or the hidden states of a model that gives none, and which of the two it is; and what their layers
+    give, by the names of ours."""
     torch = require("torch", extra="huggingface")
     states: dict[str, np.ndarray] = {}
 
@@ -113,6 +144,8 @@ def _run_theirs(theirs: Any, family: Family, inputs: dict[str, np.ndarray]) -> t
         return hook
 
     modules = dict(theirs.named_modules())
+    if not hasattr(theirs, family.prefix.rstrip(".")):  # a model without a head has its base's names, and no prefix
+        modules = {family.prefix + name: module for name, module in modules.items()}
     for pattern, ours in family.layers.items():
         for layer in range(len(modules)):
             module = modules.get(pattern.replace("{layer}", str(layer)))
@@ -121,7 +154,8 @@ def _run_theirs(theirs: Any, family: Family, inputs: dict[str, np.ndarray]) -> t
             module.register_forward_hook(keep(ours.replace("{layer}", str(layer))))
     with torch.no_grad():
         said = theirs(**{name: torch.tensor(array).long() for name, array in inputs.items()})
-    return said.logits.numpy(), states
+    logits = next((said[name] for name in ("logits", "prediction_logits") if name in said), None)
+    return (said.last_hidden_state if logits is None else logits).numpy(), logits is not None, states
 
 
 def _distance(ours: Any, theirs: np.ndarray) -> float:

@@ -36,19 +36,22 @@ class Weights:
     read: Callable[[str], np.ndarray]
 
 
-def open_weights(folder: Path) -> Weights:
+def open_weights(folder: Path, files: tuple[str, str] = WEIGHTS) -> Weights:
     """The weights of a folder; safetensors come before pickles.
+
+    Args:
+        files: what both are called.
 
     Raises:
         InputError: there are none; a file is damaged, missing or outside the folder; a pickle without PyTorch.
     """
-    for name, opened in zip(WEIGHTS, (_safetensors, _pickles), strict=True):
+    for name, opened in zip(files, (_safetensors, _pickles), strict=True):
         if (folder / name).exists():
             return opened(folder / name, {folder / name: None})
         index = folder / f"{name}.index.json"
         if index.exists():
             return opened(index, _shards(index))
-    what = "there are no weights: neither model.safetensors nor pytorch_model.bin, whole or in shards"
+    what = f"there are no weights: neither {files[0]} nor {files[1]}, whole or in shards"
     raise InputError(what, where=str(folder), fix="get the folder again, with its weights")
 
 

@@ -230,6 +230,7 @@ class EncoderConfig(SingleStackConfig):
     `transform`, a layer before the masked language model's output projection; `output_bias`, a bias of every token's
     logit; `pooling`, the vector that a classifier goes by: the `mean` of the hidden states, or that of the `first`
     token through a layer of its own; `enclosed`: a text is read between the tokenizer's bos and eos ([CLS] and [SEP]).
+    Without a `head` the output projection was never trained: there are hidden states, and no hidden tokens to be said.
     """
 
     context: int = 512
@@ -241,6 +242,7 @@ class EncoderConfig(SingleStackConfig):
     output_bias: bool = False
     pooling: Literal["mean", "first"] = "mean"
     enclosed: bool = False
+    head: bool = True
 
     @property
     def room(self) -> int:
@@ -249,7 +251,7 @@ class EncoderConfig(SingleStackConfig):
 
     def with_labels(self, labels: Sequence[str], **changes: Any) -> "EncoderConfig":
         """The classifier with this encoder, other settings changed as given."""
-        return replace(self, labels=tuple(labels), **changes)
+        return replace(self, labels=tuple(labels), **{"head": True, **changes})
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -48,9 +48,9 @@ Show = Callable[[str, int, int], None]
 OneTask = TypeVar("OneTask", bound=Recipe)
 
 
-def gives_no_lines(folder: Path) -> bool:
+def gives_no_lines(folder: Path, base: Path | None = None) -> bool:
     """Whether scoring the model in `folder` gives nothing to write for each text: neither translations nor labels."""
-    config, _ = read_config(find_model(folder))
+    config, _ = read_config(find_model(folder), base)
     return isinstance(config, SingleStackConfig) and not getattr(config, "labels", ())
 
 
@@ -62,6 +62,7 @@ def evaluate_run(
     report_file: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
     progress: Show = lambda what, done, total: None,
+    base: Path | None = None,
 ) -> tuple[Result, list[str]]:
     """Score a model: a translator on pairs, a classifier on labelled texts, a language model, masked or not, on a text.
 
@@ -75,6 +76,7 @@ def evaluate_run(
         report_file: write the report here.
         say: told the report, before it is written anywhere.
         progress: told how much is done: what it is, done, all.
+        base: the model that an adapter belongs to, if not where it says.
 
     Returns:
         The report, and for every line of the set its translation or the label that it was given.
@@ -83,24 +85,24 @@ def evaluate_run(
         InputError: nothing is named to score the model on, or it does not go with this kind of model.
     """
     model = find_model(folder)
-    config, about = read_config(model)
+    config, about = read_config(model, base)
     run = next((place for place in (folder, folder.resolve().parent) if (place / "recipe.toml").exists()), None)
     recipe = load_recipe(run / "recipe.toml", changes) if run else None
     lines: list[str] = []
     if isinstance(config, TransformerConfig):
         _refuse_text(text, "a translator is scored on pairs", folder)
-        pairs_recipe = recipe or _recipe_of_translator(model, str(about.get("languages", "")), changes)
-        report, lines = _score_translator(model, pairs_recipe, _own(run, changes), say, progress)
+        pairs_recipe = recipe or _recipe_of_translator(model, str(about.get("languages", "")), changes, base)
+        report, lines = _score_translator(model, pairs_recipe, _own(run, changes), say, progress, base)
     elif isinstance(config, EncoderConfig) and config.labels:
         _refuse_text(text, "a classifier is scored on labelled texts", folder)
         labels_recipe = recipe or _recipe_of_labeller(model, changes)
-        report, lines = _score_labeller(model, labels_recipe, _own(run, changes), progress)
+        report, lines = _score_labeller(model, labels_recipe, _own(run, changes), progress, base)
     elif isinstance(config, EncoderConfig):
         text_recipe = recipe or _recipe_of_text("masked-language-model", model, text, changes)
-        report = _score_reader(model, text_recipe, text, progress)
+        report = _score_reader(model, text_recipe, text, progress, base)
     else:
         text_recipe = recipe or _recipe_of_text("language-model", model, text, changes)
-        report = _score_writer(model, text_recipe, text, progress)
+        report = _score_writer(model, text_recipe, text, progress, base)
     say(str(report))
     if report_file is None and run is not None and run == folder and not changes and not text:
         report_file = run / "evaluation.json"
@@ -145,14 +147,14 @@ def _labelled_of(recipe: ClassificationRecipe, run: Path | None) -> tuple[Labell
 
 
 def _score_translator(
-    model: Path, any_recipe: Recipe, run: Path | None, say: Callable[[str], None], progress: Show
+    model: Path, any_recipe: Recipe, run: Path | None, say: Callable[[str], None], progress: Show, base: Path | None
 ) -> tuple[Result, list[str]]:
     recipe = _of_task(any_recipe, TranslationRecipe, model)
     pairs, name = _pairs_of(recipe, run)
     for note in pairs.notes:
         say(note)
     return evaluate(
-        load_as(model, Translator),
+        load_as(model, Translator, base=base),
         pairs,
         model=str(model),
         data=name,
@@ -163,21 +165,23 @@ def _score_translator(
     )
 
 
-def _recipe_of_translator(model: Path, languages: str, changes: Sequence[str]) -> Recipe:
+def _recipe_of_translator(model: Path, languages: str, changes: Sequence[str], base: Path | None) -> Recipe:
     """What a model folder that belongs to no run says about itself, for `changes` to name the data."""
     codes = languages.split(" to ")
     known = dict(zip(("source", "target"), codes, strict=True)) if len(codes) == 2 else {}
-    settings = asdict(load_as(model, Translator).settings)
+    settings = asdict(load_as(model, Translator, base=base).settings)
     # What a recipe cannot say stays as the model's folder has it.
     decode = {name: value for name, value in settings.items() if name in DecodeOptions.model_fields}
     text = toml.dumps({"data": known, "train": {"steps": 1}, "decode": decode})
     return parse_recipe(text, changes, where=str(model))
 
 
-def _score_labeller(model: Path, any_recipe: Recipe, run: Path | None, progress: Show) -> tuple[Result, list[str]]:
+def _score_labeller(
+    model: Path, any_recipe: Recipe, run: Path | None, progress: Show, base: Path | None
+) -> tuple[Result, list[str]]:
     held_out, name = _labelled_of(_of_task(any_recipe, ClassificationRecipe, model), run)
     told = partial(progress, "told apart")
-    return evaluate_labelled(load_as(model, Labeller), held_out, model=str(model), data=name, progress=told)
+    return evaluate_labelled(load_as(model, Labeller, base=base), held_out, model=str(model), data=name, progress=told)
 
 
 def _recipe_of_labeller(model: Path, changes: Sequence[str]) -> Recipe:
@@ -195,8 +199,9 @@ def _test_set(name: str | None) -> str:
     return name
 
 
-def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show) -> Result:
-    recipe, reader = _of_task(any_recipe, MaskedRecipe, model), load_as(model, Reader)
+def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show, base: Path | None) -> Result:
+    recipe, reader = _of_task(any_recipe, MaskedRecipe, model), load_as(model, Reader, base=base)
+    reader.check_head()
     masking = Masking.of(reader.tokenizer, share=recipe.mask.share, whole_words=recipe.mask.whole_words)
     data, ids, counts = _tokens_of(recipe.data, text, reader.tokenizer, progress)
     named = {"name": str(model), "data": data}
@@ -204,8 +209,8 @@ def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progres
     return evaluate_masked(reader.model, ids, counts, masking, seed=seed, progress=scored, **named)
 
 
-def _score_writer(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show) -> Result:
-    recipe, writer = _of_task(any_recipe, LanguageRecipe, model), load_as(model, Writer)
+def _score_writer(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show, base: Path | None) -> Result:
+    recipe, writer = _of_task(any_recipe, LanguageRecipe, model), load_as(model, Writer, base=base)
     data, ids, counts = _tokens_of(recipe.data, text, writer.tokenizer, progress)
     scored = partial(progress, "tokens scored")
     return evaluate_text(writer.model, ids, counts, name=str(model), data=data, progress=scored)

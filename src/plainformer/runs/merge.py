@@ -9,8 +9,11 @@ from plainformer.errors import InputError
 from plainformer.folder import load_folder, save_folder
 
 
-def merge_adapter(model: Path, folder: Path) -> Path:
+def merge_adapter(model: Path, folder: Path, base: Path | None = None) -> Path:
     """Add the adapter of `model`, a run or a model folder, to the weights that it belongs to, in a new `folder`.
+
+    Args:
+        base: the model that it belongs to, where that is not where the adapter says.
 
     Returns:
         The model folder that was merged.
@@ -23,7 +26,7 @@ def merge_adapter(model: Path, folder: Path) -> Path:
     if found.is_dir() and not (found / ADAPTER_CONFIG).exists():
         raise InputError("this model has no adapter to merge: it is whole", where=str(found), fix="use it as it is")
     check_new_folder(folder)
-    merged = load_folder(found)
+    merged = load_folder(found, base)
     check_new_folder(folder)  # reading took a while
     save_folder(merged, folder)
     return found

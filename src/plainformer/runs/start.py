@@ -6,10 +6,11 @@ from typing import Any
 
 import jax
 
-from plainformer.adapter import ADAPTER_CONFIG, hash_of_model, read_adapter
+from plainformer.adapter import base_of, hash_of_model
 from plainformer.decode.load import USERS, VERBS, find_model
 from plainformer.errors import InputError
 from plainformer.folder import AnyConfig, Model, ModelFolder, load_folder, read_config, skeleton_of
+from plainformer.models.config import EncoderConfig
 from plainformer.recipe.sections import ShapeOptions
 from plainformer.shapes import PRNGKeyArray
 
@@ -32,16 +33,19 @@ class Start:
     @property
     def config(self) -> Any:
         """Of the model to be trained."""
-        given = {} if self.dropout is None else {"dropout": self.dropout}
-        return replace(self.content.model.config, **given)
+        config = self.content.model.config
+        given: dict[str, Any] = {} if self.dropout is None else {"dropout": self.dropout}
+        given |= {"head": True} if isinstance(config, EncoderConfig) else {}
+        return replace(config, **given)
 
     def check_is_not_in(self, run: Path) -> None:
         """Raises InputError where the model, or one that it is an adapter of, is in the folder of this run."""
         found = self.folder
         while not found.resolve().is_relative_to(run.resolve()):
-            if not (found / ADAPTER_CONFIG).exists():
+            below = base_of(found)
+            if below is None or below == found:
                 return
-            found = read_adapter(found).base
+            found = below
         what = f"the run here has the model that training starts from ({found}), and would be cleared away"
         raise InputError(what, where=str(run), fix="give the new run another folder")
 
