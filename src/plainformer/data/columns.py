@@ -14,6 +14,7 @@ from typing import NamedTuple
 from plainformer.data.comma_separated import Cells, csv_records
 from plainformer.data.find import without_gz
 from plainformer.data.formats import Row, text_lines
+from plainformer.data.scripts import are_swapped
 from plainformer.errors import InputError
 
 LANGUAGES = {
@@ -74,13 +75,20 @@ def column_pairs(path: Path, columns: tuple[int, int] | None, names: tuple[str, 
     elif header is not None:
         notes.append(f"warning: {path}:{full[0][0]}: this looks like a header, and is read as a pair")
     usual = Counter(_width(cells) for _, cells in full).most_common(1)[0][0]
-    chosen = columns or _named(header or (), names) or _of_text(full, usual, path)
+    by_name = _named(header or (), names)
+    chosen = columns or by_name or _of_text(full, usual, path)
     _check_widths(full, chosen, usual, path, named=columns is not None, notes=notes)
     if not is_csv:
         _check_quotes(full, chosen, path, notes)
+    if not by_name and are_swapped(*_sides(full, chosen), names):
+        if columns is None:
+            chosen = chosen[1], chosen[0]
+        else:
+            notes.append(f"warning: {path}: by its script column {chosen[0]} is {names[1]}, and is read as {names[0]}")
+    _check_numbers(full, chosen, path, notes)
     if usual > 2 or chosen != (0, 1):
         one, other = (full[0][1][column] for column in chosen)
-        which = f"columns {chosen[0]} and {chosen[1]} of {usual}, counted from 0, are read"
+        which = f"columns {chosen[0]} and {chosen[1]} of {usual}, counted from 0, are read as {names[0]} and {names[1]}"
         notes.append(f"{path}: {which}, such as {_short(one)} and {_short(other)}")
     blank = ["", ""]
     rows = ((number, cells if any(cell.strip() for cell in cells) else blank) for number, cells in records)
@@ -169,9 +177,8 @@ def _of_text(full: Sequence[Cells], usual: int, path: Path) -> tuple[int, int]:
     texts: list[int] = []
     for column in range(usual):
         cells = [cells[column] for _, cells in full if column < len(cells)]
-        no_text = sum(_NO_TEXT.fullmatch(cell) is not None for cell in cells)
         is_constant = len(cells) > 2 and len({*cells}) == 1
-        if no_text < _MOSTLY * len(cells) and not is_constant:
+        if not _holds_no_text(cells) and not is_constant:
             texts.append(column)
     if len(texts) < 2:
         raise InputError(
@@ -230,6 +237,23 @@ def _check_quotes(full: Sequence[Cells], chosen: tuple[int, int], path: Path, no
         many = f"{len(sure):,} sentence{'s' * (len(sure) > 1)} with doubled quotes inside of quotes, as CSV has them"
         where = f"first: {path}:{sure[0]}"
         notes.append(f"warning: {many} ({where}), read as they stand; a file named .csv loses them")
+
+
+def _sides(full: Sequence[Cells], chosen: tuple[int, int]) -> tuple[list[str], list[str]]:
+    return [cells[chosen[0]] for _, cells in full], [cells[chosen[1]] for _, cells in full]
+
+
+def _check_numbers(full: Sequence[Cells], chosen: tuple[int, int], path: Path, notes: list[str]) -> None:
+    """Say that one of the columns, and not both, holds numbers or addresses."""
+    no_text = [_holds_no_text(side) for side in _sides(full, chosen)]
+    if sum(no_text) == 1:
+        notes.append(
+            f"warning: {path}: column {chosen[no_text.index(True)]} holds numbers or addresses, and is read as text"
+        )
+
+
+def _holds_no_text(cells: Sequence[str]) -> bool:
+    return sum(_NO_TEXT.fullmatch(cell) is not None for cell in cells) >= _MOSTLY * len(cells)
 
 
 def _lines(count: int) -> str:

@@ -57,7 +57,8 @@ def test_the_columns_of_text_are_found(tmp_path, name, packed):
         "scores": "2 and 3 of 4",
     }
     where |= {"header": "1 and 3 of 4", "codes": "1 and 0 of 2"}
-    said = f"columns {where.get(name)}, counted from 0, are read, such as 'a dog sleeps' and 'ein Hund schläft'"
+    which = f"columns {where.get(name)}, counted from 0, are read as en and de"
+    said = f"{which}, such as 'a dog sleeps' and 'ein Hund schläft'"
     assert (said in notes) if name in where else not notes
     assert ("pairs.tsv:1: a header" in notes.replace(".gz", "")) == (name in ("header", "codes"))
 
@@ -76,6 +77,23 @@ def test_named_columns_are_read_as_they_stand(tmp_path):
     assert found == [("en", "de"), ("x", "y"), ("u", "v")]
     assert "pairs.tsv:1: this looks like a header, and is read as a pair" in notes
     assert "1 line of 3 has more or fewer columns than the 2 of the others: 3 (3)" in notes
+
+
+def test_columns_the_other_way_round_are_told_by_their_script(tmp_path):
+    path = write(tmp_path / "hin.txt", "Wow!\tवाह!\tCC\nDuck!\tझुको!\tCC\nRun\tभागो\tBY\n")
+    pairs = read_pairs(tmp_path, "hin.txt", "hi", "en")
+    assert pairs.source == ["वाह!", "झुको!", "भागो"]
+    assert "columns 1 and 0 of 3, counted from 0, are read as hi and en, such as 'वाह!' and 'Wow!'" in pairs.notes[0]
+    pairs = read_pairs(tmp_path, "hin.txt", "hi", "en", columns=(0, 1))
+    assert pairs.source == ["Wow!", "Duck!", "Run"]
+    assert f"warning: {path}: by its script column 0 is en, and is read as hi" in pairs.notes
+    assert read_pairs(tmp_path, "hin.txt", "en", "hi").source == pairs.source
+
+
+def test_a_column_of_numbers_is_said(tmp_path):
+    path = write(tmp_path / "pairs.tsv", TATOEBA["ids"])
+    assert f"warning: {path}: column 0 holds numbers or addresses" in pairs_of(path, columns=(0, 1))[1]
+    assert "column 0 holds numbers" in pairs_of(write(tmp_path / "two.tsv", "1\ta dog\n2\ttwo cats\n"))[1]
 
 
 # Lines that cannot be right.
