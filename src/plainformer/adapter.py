@@ -121,7 +121,7 @@ def check_there(folder: Path, base: Path) -> None:
         what = f"the model that this adapter belongs to is not there ({base})"
         raise InputError(what, where=where, fix=f"put it back, or {NAME_BASE}")
     met, below = {folder.resolve()}, base
-    while (further := base_of(below)) and not (further == below and is_of_peft(below)):
+    while (further := base_of(below)) and not (further == below and is_of_peft(below) and is_whole(below)):
         if below.resolve() in met:
             what = "the model that this adapter belongs to is made from the adapter itself"
             raise InputError(what, where=where, fix=f"set {BASE} to the one that it was trained on")

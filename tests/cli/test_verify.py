@@ -1,5 +1,6 @@
 """`verify`: a model beside the Hugging Face library's own."""
 
+import json
 import shutil
 import sys
 
@@ -29,6 +30,18 @@ def test_the_first_layer_that_departs_is_named(cli, models, checkpoint, tmp_path
     outcome = cli("verify", models["bpe"], "--against", other)
     assert outcome.code == 1
     assert f"{models['bpe']}: the models differ by more than 0.0001, from {place} on" in outcome.err
+
+
+def test_hidden_states_are_compared_where_theirs_has_no_logits(cli, models, checkpoint, tmp_path) -> None:
+    """The same folder, said to be of their class without a head."""
+    bare = shutil.copytree(checkpoint, tmp_path / "bare")
+    config = json.loads((bare / "config.json").read_text()) | {"architectures": ["GPT2Model"]}
+    (bare / "config.json").write_text(json.dumps(config))
+    head, layer, _, states = cli("verify", models["bpe"], "--against", bare).written().splitlines()
+    assert head.split()[:2] == ["against", "GPT2Model"]
+    assert layer.startswith("layer 0 ")
+    assert states.startswith("hidden states: ")
+    assert float(states.split()[2]) < 1e-4
 
 
 def test_a_folder_that_is_not_theirs_is_one_line(cli, models, tmp_path) -> None:

@@ -143,14 +143,29 @@ def test_a_bare_encoder_gives_their_states(tmp_path: Path) -> None:
         said = asked(theirs, *inputs(theirs)).last_hidden_state.numpy()
     valid = inputs(theirs)[1]
     close(np.asarray(ours.encoder.encode(*map(jnp.asarray, inputs(theirs))))[valid], said[valid], "states")
-    assert BERT.differences(ours.config) == [
-        "transform is False, and theirs is True",
-        "output_bias is False, and theirs is True",
-    ]
+    assert BERT.differences(ours.config) == []
+    assert BERT.config_from(BERT.config_to(ours.config) | {"architectures": ["BertModel"]}, "again") == ours.config
+
+
+@pytest.mark.parametrize("kind", [BertModel, BertForPreTraining])
+def test_verify_compares_what_theirs_gives(kind: Any, tmp_path: Path) -> None:
+    """Hidden states of an encoder without a head, there and back; the language model's logits of pretraining."""
+    from plainformer.interop.verify import compare
+
+    _, ours = made(kind, tmp_path / "theirs")
+    found = compare(ours, tmp_path / "theirs")
+    assert (found.architecture, list(found.layers)) == (kind.__name__, ["0/output", "1/output"])
+    assert found.what == ("hidden states" if kind is BertModel else "logits")
+    assert found.largest > 1.0
+    assert found.first_departure(1e-4) is None
+    tokenizer = train_word([" ".join(a + b for a in "abcdef" for b in "abcdef")], 31)
+    name = export_model(Export(ours, tokenizer, tokenizer), tmp_path / "out")
+    assert name == ("BertModel" if kind is BertModel else "BertForMaskedLM")
+    assert compare(ours, tmp_path / "out").first_departure(1e-4) is None
 
 
 def test_an_encoder_without_a_head_says_so(tmp_path: Path) -> None:
-    said = "there is none, and its predictions of hidden tokens mean nothing"
+    said = "there is none: it has vectors of texts (embed), and fills no gaps"
     for kind, head in ((BertModel, said), (BertForMaskedLM, None), (BertForSequenceClassification, None)):
         made(kind, tmp_path / kind.__name__)
         words = train_word([" ".join(a + b for a in "abcdef" for b in "abcdef")], 31)

@@ -38,7 +38,7 @@ def fill(
 
     begin_work()
     reader = load_as(model, Reader, base=base)
-    reader.check_head()
+    reader.check_head(str(model))
     first = True
     for where, chunk in texts_or_lines(text, file):
         wanted = [index for index, one in enumerate(chunk) if text or one.strip()]

@@ -113,14 +113,12 @@ class Reader:
         how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
         return embed_texts(self.model, self.tokenizer, texts, settings=self.vectors, **how)
 
-    def check_head(self) -> None:
+    def check_head(self, where: str | None = None) -> None:
         """Raises InputError where the model is an encoder alone: what it would say of hidden tokens means nothing."""
         if not self.model.config.head:
             what = "this is an encoder without a head, which can say nothing of hidden tokens"
-            fix = (
-                "use its vectors (plainformer embed), or train a classifier from it (train classify-from-masked --from)"
-            )
-            raise InputError(what, fix=fix)
+            fix = "use its vectors (embed), or train a classifier or a masked language model from it (train --from)"
+            raise InputError(what, where=where, fix=fix)
 
     def _encode(self, text: str, where: str) -> list[int]:
         """The ids of a text with gaps. Its parts are encoded by themselves: no text ever becomes a special token."""

@@ -201,7 +201,7 @@ def _test_set(name: str | None) -> str:
 
 def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show, base: Path | None) -> Result:
     recipe, reader = _of_task(any_recipe, MaskedRecipe, model), load_as(model, Reader, base=base)
-    reader.check_head()
+    reader.check_head(str(model))
     masking = Masking.of(reader.tokenizer, share=recipe.mask.share, whole_words=recipe.mask.whole_words)
     data, ids, counts = _tokens_of(recipe.data, text, reader.tokenizer, progress)
     named = {"name": str(model), "data": data}
