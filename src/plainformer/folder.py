@@ -7,7 +7,7 @@ Nothing in it is executable. Every file is written whole or not at all, so a rea
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -31,7 +31,7 @@ from plainformer.adapter import (
     save_adapter,
     whole_weights,
 )
-from plainformer.errors import InputError, WorkError, reason, some_of
+from plainformer.errors import InputError, WorkError, reason
 from plainformer.interop import reading, sentence
 from plainformer.interop.adapted import adapted
 from plainformer.interop.export import as_checkpoint
@@ -41,63 +41,20 @@ from plainformer.interop.peft import read_lora
 from plainformer.interop.to_peft import peft_files
 from plainformer.interop.weights import Weights, open_weights
 from plainformer.json_object import read_object, write_object
+from plainformer.kinds import KINDS as KINDS, model_card, model_type_of as model_type_of
 from plainformer.machine import return_freed_memory
-from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
-from plainformer.models.encoder import Classifier, MaskedLanguageModel
-from plainformer.models.language_model import LanguageModel
+from plainformer.models.config import EncoderConfig
 from plainformer.models.skeleton import (
     AnyConfig as AnyConfig,
     Model as Model,
-    class_of,
     named_shapes,
     named_weights as named_weights,
     skeleton_of as skeleton_of,
     with_weights,
 )
-from plainformer.models.transformer import Transformer
 from plainformer.nn.lora import named_linears, named_pairs
 from plainformer.text import Tokenizer
 from plainformer.weights_file import ADAPTERS, check_finite, check_shapes, read_array, shapes_in, write_arrays
-
-
-class Kind(NamedTuple):
-    """A kind of model that a folder may hold, and what its card says: what it is, and how it is used."""
-
-    config: type[AnyConfig]
-    model: Callable[..., Model]
-    what: str
-    use: str
-
-
-KINDS: dict[str, Kind] = {
-    "plainformer-transformer": Kind(
-        TransformerConfig,
-        Transformer,
-        "An encoder-decoder Transformer with {encoder_layers}+{decoder_layers} layers",
-        'translator = plainformer.load("{folder}")\ntranslator.translate(["…"])',
-    ),
-    "plainformer-language-model": Kind(
-        LanguageModelConfig,
-        LanguageModel,
-        "A causal language model with {layers} layers, a context of {context} tokens",
-        'writer = plainformer.load("{folder}")\nwriter.generate(["…"])',
-    ),
-    "plainformer-masked-language-model": Kind(
-        EncoderConfig,
-        MaskedLanguageModel,
-        "A masked language model (an encoder) with {layers} layers, a context of {context} tokens",
-        'reader = plainformer.load("{folder}")\nreader.fill(["… {mask} …"])',
-    ),
-    "plainformer-classifier": Kind(
-        EncoderConfig,
-        Classifier,
-        "A classifier of texts ({labels}) with {layers} layers, a context of {context} tokens",
-        'labeller = plainformer.load("{folder}")\nlabeller.classify(["…"])',
-    ),
-}
-"""By the `model_type` of `config.json`."""
-
-EMBED = 'encoder = plainformer.load("{folder}")\nencoder.embed(["…"])'
 
 
 @dataclass(frozen=True)
@@ -145,7 +102,9 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
                 stale.unlink()
         write_object(folder / "config.json", config)
         write_object(folder / "generation_config.json", content.generation)
-        atomic.write_text(folder / "README.md", _card(content, folder.resolve()))
+        mask = content.source_tokenizer.special.mask
+        card = model_card(content.model.config, content.about, folder.resolve().name, mask)
+        atomic.write_text(folder / "README.md", card)
         if weights and content.adapter:
             save_adapter(content.adapter, content.model, folder, _in_names_of_peft(content.adapter, content.model))
             (folder / "model.safetensors").unlink(missing_ok=True)
@@ -155,11 +114,6 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
                 (folder / name).unlink(missing_ok=True)
     except OSError as failure:
         raise WorkError(f"the model could not be written ({failure.strerror})", where=str(folder)) from failure
-
-
-def model_type_of(config: AnyConfig) -> str:
-    """The `model_type` of a configuration."""
-    return next(name for name, kind in KINDS.items() if kind.model is class_of(config))
 
 
 def save_weights(model: Model, folder: Path) -> None:
@@ -369,21 +323,3 @@ def _load_weights(config: AnyConfig, path: Path) -> Model:
 def _check_names(wanted: Mapping[str, tuple[int, ...]], path: Path) -> None:
     """Raises InputError where the file does not hold the weights of the model that is described."""
     check_shapes(wanted, shapes_in(path), "weights and config.json disagree", where=str(path))
-
-
-def _card(content: ModelFolder, folder: Path) -> str:
-    """The model card: what the model is, and how to use it."""
-    config, about = content.model.config, content.about
-    kind = KINDS[model_type_of(config)]
-    said = config.to_dict() | {"labels": some_of(getattr(config, "labels", ()))}
-    mask = content.source_tokenizer.special.mask or "<mask>"
-    if isinstance(config, EncoderConfig) and not config.head:
-        kind = kind._replace(what=kind.what.replace("A masked language model (an encoder)", "An encoder"), use=EMBED)
-    what, use = kind.what.format(**said), kind.use.format(folder=folder.name, mask=mask)
-    origin = "imported by" if "imported from" in about else "trained with"
-    facts = "\n".join(f"- {name}: {value}" for name, value in about.items())
-    return (
-        f"# {about.get('name') or 'A model'}\n\n"
-        f"{what}, d_model {config.d_model}, d_ff {config.d_ff}, {config.heads} heads, {origin} plainformer.\n\n"
-        f"{facts}\n\n```python\nimport plainformer\n\n{use}\n```\n"
-    )

@@ -18,7 +18,7 @@ FLOORS = (
     {"text", "nn"},
     {"programs"},
     {"data", "models"},
-    {"adapter", "interop"},
+    {"adapter", "interop", "kinds"},
     {"objective", "folder"},
     {"train", "decode"},
     {"evaluate", "inspect"},

@@ -61,13 +61,14 @@ def said(ours: Any) -> np.ndarray:
 
 def adapter_of(theirs: Any, folder: Path, **settings: Any) -> Any:
     """An adapter of theirs in `folder`, all of it drawn, and their model with it."""
-    model = get_peft_model(theirs, LoraConfig(**{"r": 3, "lora_alpha": 5} | settings))
+    given: dict[str, Any] = {"r": 3, "lora_alpha": 5} | settings
+    model: Any = get_peft_model(theirs, LoraConfig(**given))
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for weight in model.parameters():
             if weight.requires_grad:
                 weight.add_(0.2 * torch.randn(weight.shape, generator=generator))
-    model.save_pretrained(folder)
+    model.save_pretrained(str(folder))
     return model
 
 
