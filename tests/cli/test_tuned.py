@@ -242,7 +242,7 @@ def test_an_adapter_without_its_base_or_with_another_is_one_line(cli, tuned, rec
     gone = change(base_model_name_or_path=str(tmp_path / "gone"))
     assert gone == (
         f"{config}: the model that this adapter belongs to is not there ({tmp_path / 'gone'}); "
-        "put it back, or set base_model_name_or_path to where it is"
+        "put it back, or name its folder (--base, in Python base=), or set base_model_name_or_path to where it is"
     )
     assert "the pairs do not go with adapter_config.json and the base: " in change(r=3)
     config.write_text(json.dumps(values | {"base_model_name_or_path": str(moved)}))
