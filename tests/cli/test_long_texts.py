@@ -1,6 +1,7 @@
 """Texts that are longer than the model reads: truncated and counted, from the recipe to the last verb."""
 
 import json
+from typing import Any
 
 import pytest
 from opinions import RECIPE, some_texts
@@ -101,7 +102,14 @@ def test_one_setting_raises_the_length_of_a_new_model_and_of_one_that_is_taken_o
     assert cli("train", recipe, "--run", run, *steps, "--set", "data.max_tokens=600").code == 0
     assert load_folder(run / "last").model.config.context == 600
     tokenizer = train_character([(texts / "train.tsv").read_text(), "xyz"], special=SpecialTokens(mask="<mask>"))
-    sizes = {"vocab": tokenizer.vocab_size, "layers": 1, "context": 20, "d_model": 16, "d_ff": 24, "heads": 2}
+    sizes: dict[str, Any] = {
+        "vocab": tokenizer.vocab_size,
+        "layers": 1,
+        "context": 20,
+        "d_model": 16,
+        "d_ff": 24,
+        "heads": 2,
+    }
     for position in ("rotary", "learned"):
         masked = MaskedLanguageModel(EncoderConfig(**sizes, position=position), key=jax.random.key(3))
         save_folder(ModelFolder(masked, tokenizer, tokenizer), tmp_path / position)

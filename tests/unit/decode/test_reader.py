@@ -15,6 +15,7 @@ from plainformer.errors import InputError
 from plainformer.folder import ModelFolder, save_folder, skeleton_of
 from plainformer.models import EncoderConfig, MaskedLanguageModel
 from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
+from plainformer.text.truncation import Truncate
 
 SPECIAL = SpecialTokens(mask="<mask>")
 WORDS = train_bpe(["I like pizza, you like soup", "we like pizza"] * 3, 330, special=SPECIAL)
@@ -165,7 +166,7 @@ def test_in_a_long_text_a_gap_is_filled_from_as_many_tokens_around_it_as_are_rea
 
 def test_a_long_text_has_the_vector_of_what_is_kept_of_it() -> None:
     long = "I" + " like" * 13 + " soup" * 11
-    kept = {"head": "I" + " like" * 13 + " soup" * 7, "tail": "like" * 0 + "like" + " like" * 9 + " soup" * 11}
+    kept: dict[Truncate, str] = {"head": "I" + " like" * 13 + " soup" * 7, "tail": "like" + " like" * 9 + " soup" * 11}
     for way, text in kept.items():
         assert len(WORDS.encode(text)) == 21
         found = READER.embed([long], truncate=way, on_cut=lambda _: None)
