@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from plainformer.recipe import difference, dump_recipe, load_recipe, parse_recipe
+from plainformer.recipe.text import VocabularyOptions
+from plainformer.runs.text import learn_tokenizer
 
 FOLDER = Path(__file__).parents[2] / "recipes"
 RECIPES = sorted(FOLDER.glob("*.toml"))
@@ -36,3 +38,19 @@ def test_a_header_names_command_cost_and_score(path: Path) -> None:
     assert said["command"] == f"plainformer train recipes/{path.name} --run runs/{path.stem}"
     for key in ("cost", "score"):
         assert re.search(r"\d|not ", said[key]), f"the {key} of {path.name} is neither a figure nor said to be missing"
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_bpe_can_spell_any_text_in_every_recipe(path: Path) -> None:
+    """Whatever the kind of tokens that the recipe is made for."""
+    recipe = load_recipe(path)
+    if recipe.model.start:
+        return  # the vocabulary is that of another model
+    options = load_recipe(path, ["tokenizer.kind=bpe"]).tokenizer
+    if not isinstance(options, VocabularyOptions):
+        assert options.byte_fallback
+        return
+    tokenizer = learn_tokenizer(options, ["the moon and the sun\n"] * 5)
+    text = "the s\u00f6n, \u6f22\u5b57 and \U0001f600\n"
+    assert tokenizer.count_unknown(tokenizer.encode(text)) == 0
+    assert tokenizer.decode(tokenizer.encode(text)) == text

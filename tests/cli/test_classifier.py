@@ -183,7 +183,10 @@ def test_a_model_without_a_run_is_scored_on_the_texts_that_are_named(cli, critic
     [
         ("good\ta play\nsuperb\ta film\n", "{file}:2: the training set has no label 'superb'; the labels there are"),
         ("good\ta play\ngod\ta film\n", "{file}:2: the training set has no label 'god'; did you mean 'good'?"),
-        (f"good\ta play\ngood\t{'x' * 49}\n", "{file}:2: the text is longer than the 48 tokens that the model reads; "),
+        (
+            f"good\ta play\ngood\t{'x' * 49}\n",
+            "{file}:2: the text is longer than the 48 tokens that the model reads; set data.truncate to head",
+        ),
         (f"bad\t{'x' * 49}\n" * 3, "{file}:1: this text and 2 more are longer than the 48 tokens that the model reads"),
         ("good\ta play\nbad\t \n", "{file}:2: the text is empty; give it a text, or take the line out"),
         ("\n\n", "{folder}/more: there are only blank lines; give at least one text and its label"),
@@ -269,7 +272,7 @@ def test_texts_that_cannot_be_trained_on_are_one_line_and_nothing_is_written(
     [
         (["data.folder="], "data.folder"),
         (["data.folder=nowhere"], "nowhere"),
-        (["data.max_tokens=64"], "model.context: a context of 48 cannot hold data.max_tokens = 64; raise"),
+        (["data.max_tokens=64"], "model.context: a context of 48 cannot hold data.max_tokens = 64; leave out"),
         (["data.batch_tokens=20"], "a batch of 20 tokens cannot hold max_tokens = 40"),
         (["data.source=en"], "unknown key data.source"),
         (["model.labels=[]"], "unknown key model.labels"),

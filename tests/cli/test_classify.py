@@ -118,8 +118,12 @@ def test_a_label_never_breaks_the_line(cli, models, tmp_path):
 @pytest.mark.parametrize(
     ("words", "raw", "said"),
     [
-        ([TEXTS[2]], b"", "argument 1: the text has 17 tokens, and the model reads 16 at once; shorten it"),
-        ([], TEXTS[2].encode(), "stdin:1: the text has 17 tokens"),
+        (
+            [TEXTS[2], "--truncate", "no"],
+            b"",
+            "argument 1: the text has 17 tokens, and the model reads 16 at once; shorten it",
+        ),
+        (["--truncate", "no"], TEXTS[2].encode(), "stdin:1: the text has 17 tokens"),
         (["a \udce9"], b"", "argument 1: character 3 is not UTF-8"),
         ([], b"m\xe4n\nthe\n", "stdin:1: byte 2 of the line is not UTF-8; give UTF-8 text"),
         ([], b"the\0", "stdin:1: the line has a NUL"),
@@ -132,7 +136,8 @@ def test_what_cannot_be_told_apart_is_one_line(cli, models, words, raw, said):
 
 
 def test_lines_before_a_bad_one_in_another_chunk_are_answered(cli, models):
-    outcome = cli("classify", models["classifier"], stdin=b"the man\n" * 64 + b"the man " * 9)
+    raw = b"the man\n" * 64 + b"the man " * 9
+    outcome = cli("classify", models["classifier"], "--truncate", "no", stdin=raw)
     assert (outcome.code, outcome.out.count("\n")) == (2, 64)
     assert outcome.last_line().startswith("stdin:65: the text has 72 tokens")
 

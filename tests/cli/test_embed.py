@@ -74,7 +74,11 @@ def test_what_the_vocabulary_lacks_is_read_as_unknown_and_counted_once(cli, mode
     [
         (["the", ""], b"", "argument 2: the text is empty; give some text"),
         ([], b"the\n\n", "stdin:2: the text is empty"),
-        (["the man and a sun"], b"", "argument 1: the text has 17 tokens, and the model reads 16 at once"),
+        (
+            ["the man and a sun", "--truncate", "no"],
+            b"",
+            "argument 1: the text has 17 tokens, and the model reads 16 at once",
+        ),
         (["a \udce9"], b"", "argument 1: character 3 is not UTF-8"),
         ([], b"m\xe4n\nthe\n", "stdin:1: byte 2 of the line is not UTF-8; give UTF-8 text"),
         (["the", "--file", __file__], b"", "texts and --file are both given; give one of them"),
@@ -84,13 +88,16 @@ def test_what_the_vocabulary_lacks_is_read_as_unknown_and_counted_once(cli, mode
     ],
 )
 def test_what_cannot_be_turned_into_vectors_is_one_line(cli, models, words, raw, said):
-    assert cli("embed", models["masked"], *words, stdin=raw).error(2).startswith(said)
+    outcome = cli("embed", models["masked"], *words, stdin=raw)
+    assert outcome.code == 2
+    assert outcome.last_line().startswith(said)
 
 
 def test_after_an_error_the_file_is_as_it_was(cli, models, tmp_path):
     file = tmp_path / "v.npy"
     file.write_text("mine")
-    outcome = cli("embed", models["masked"], "--output", file, stdin=b"the man\n" * 70 + b"the man" * 9)
+    raw = b"the man\n" * 70 + b"the man" * 9
+    outcome = cli("embed", models["masked"], "--output", file, "--truncate", "no", stdin=raw)
     assert outcome.error(2).startswith("stdin:71: the text has 63 tokens")
     assert file.read_text() == "mine"
     assert list(tmp_path.iterdir()) == [file]

@@ -49,11 +49,13 @@ def test_as_json(cli, models, scores):
     [
         ("the sun", "argument 2: a pair is a source, a tab and a target, and here are 0 tabs; give one pair a line"),
         ("a\tman\tsun", "argument 2: a pair is a source, a tab and a target, and here are 2 tabs"),
-        ("a " * 600 + "\tman", "argument 2: the line has 1,200 tokens, and at most 1,024 are translated at once"),
+        ("a " * 600 + "\tman", "argument 2: the line has 1,200 tokens, and at most 1,024 are taken at once"),
+        ("man\t" + "a " * 600, "argument 2: the line has 1,200 tokens, and at most 1,024 are taken at once"),
     ],
 )
 def test_what_is_no_pair_is_one_line(cli, models, line, said):
-    assert said in cli("score", models["translator"], LINES[0], line).error(2)
+    first = cli("score", models["translator"], LINES[0]).written()
+    assert said in cli("score", models["translator"], LINES[0], line).error(2, out=first)
 
 
 def test_other_models_do_not_score(cli, models):

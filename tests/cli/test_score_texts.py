@@ -164,7 +164,9 @@ def test_texts_longer_than_the_context_are_counted_and_named(cli, models):
     ],
 )
 def test_what_cannot_be_scored_is_one_line(cli, models, words, raw, said):
-    assert cli("score", models["character"], *words, stdin=raw).error(2).startswith(said)
+    outcome = cli("score", models["character"], *words, stdin=raw)
+    assert outcome.code == 2
+    assert outcome.last_line().startswith(said)
 
 
 def test_lines_before_a_bad_one_in_another_chunk_are_scored(cli, models):

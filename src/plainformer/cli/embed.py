@@ -2,20 +2,25 @@
 
 import json
 import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.bad_lines import BadLines, OnBadLineOption
 from plainformer.cli.base import BaseOption
 from plainformer.cli.output import check_output
-from plainformer.cli.reading import Unknown, check_source, texts_or_lines
+from plainformer.cli.reading import Cut, TruncateOption, Unknown, check_source, texts_or_lines
 from plainformer.cli.work import begin_work
 from plainformer.errors import WorkError
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+Vector = tuple[str, str, "NDArray[np.float32] | None"]
+"""The place of a text, the text and its vector; a bad line has none."""
 
 
 def embed(
@@ -25,6 +30,8 @@ def embed(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write all vectors into this .npy file.")
     ] = None,
+    truncate: TruncateOption = None,
+    on_bad_line: OnBadLineOption = "stop",
     base: BaseOption = None,
 ) -> None:
     """Turn texts into vectors by a masked language model or a classifier: the mean of a text's hidden states.
@@ -33,40 +40,62 @@ def embed(
 
     Texts are the arguments, or else every line of the file or of standard input. For each there is a line of JSON,
     {"text": …, "vector": […]}, as soon as it is ready; with --output there is an array of NumPy instead, float32, a
-    row for each text, which is written whole or not at all. An empty text has no vector, and is an error.
+    row for each text, which is written whole or not at all. An empty text has no vector, and is a bad line: with
+    --on-bad-line empty such a line has null for a vector, and a row that is not a number (NaN).
 
-    What the vocabulary lacks is read as unknown, as in training, and counted on stderr.
+    A text that is longer than the model reads is truncated. That is counted on stderr, as is what the vocabulary
+    lacks, which is read as unknown.
     """
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     if output is not None:
         check_output(output)
-    import numpy as np
-
     from plainformer.decode.labeller import Labeller
     from plainformer.decode.load import load_as
     from plainformer.decode.reader import Reader
-    from plainformer.decode.vectors import said_of_cut
+    from plainformer.text.truncation import said_of_cut
 
     begin_work()
-    encoder, unknown, cut = load_as(model, (Reader, Labeller), "embed", base=base), Unknown(), list[str]()
-    config = encoder.model.config
-    kept = [np.zeros((0, encoder.vectors.width(config)), np.float32)]
-    for where, chunk in texts_or_lines(text, file):
-        unknown.count(encoder.tokenizer, where, chunk)
-        vectors = encoder.embed(chunk, where=where, allow_unknown=True, on_cut=cut.extend)
-        if output is not None:
-            kept.append(vectors)
-            continue
-        for one, vector in zip(chunk, vectors, strict=True):
-            sys.stdout.write(json.dumps({"text": one, "vector": _numbers(vector)}, ensure_ascii=False) + "\n")
-        sys.stdout.flush()
-    if output is not None:
-        whole = np.concatenate(kept)
-        _write(whole, output)
-        typer.echo(f"{len(whole):,} vectors of {whole.shape[1]:,} numbers are in {output}")
-    if cut:
-        typer.echo(said_of_cut(len(cut), cut[0], encoder.vectors.room(config)), err=True)
+    encoder, unknown = load_as(model, (Reader, Labeller), "embed", base=base), Unknown()
+    config, vectors, cut, bad = encoder.model.config, encoder.vectors, Cut(), BadLines(on_bad_line)
+    way = truncate or (encoder.truncate if isinstance(encoder, Labeller) else "head")
+    how, most = {"allow_unknown": True, "truncate": way}, min(encoder.room, vectors.room(config))
+
+    def answer(places: Sequence[str], texts: Sequence[str]) -> "list[NDArray[np.float32]]":
+        found = encoder.embed(texts, where=places, on_cut=cut.count, **how)
+        unknown.count(encoder.tokenizer, places, texts)
+        return list(found)
+
+    def check(place: str, text: str) -> None:
+        encoder.encode_to_embed([text], where=[place], on_cut=lambda _: None, **how)
+
+    chunks = (bad.answers(*chunk, answer, check) for chunk in texts_or_lines(text, file, bad=bad))
+    if output is None:
+        _print(chunks)
+    else:
+        _keep(chunks, vectors.width(config), output)
+    cut.tell(lambda count, first: said_of_cut(count, first, most, way), "; see --truncate")
     unknown.tell()
+    bad.end()
+
+
+def _print(chunks: Iterator[Iterator[Vector]]) -> None:
+    """A line of JSON for every text, as soon as it is there."""
+    for chunk in chunks:
+        for _, text, vector in chunk:
+            numbers = None if vector is None else _numbers(vector)
+            sys.stdout.write(json.dumps({"text": text, "vector": numbers}, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+
+
+def _keep(chunks: Iterator[Iterator[Vector]], width: int, output: Path) -> None:
+    """One array of all vectors, with a row of NaN for a bad line."""
+    import numpy as np
+
+    missing = np.full(width, np.nan, np.float32)
+    rows = [missing if vector is None else vector for chunk in chunks for _, _, vector in chunk]
+    whole = np.stack(rows) if rows else np.zeros((0, width), np.float32)
+    _write(whole, output)
+    typer.echo(f"{len(whole):,} vectors of {whole.shape[1]:,} numbers are in {output}")
 
 
 def _numbers(vector: "NDArray[np.float32]") -> list[float]:

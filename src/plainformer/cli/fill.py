@@ -2,14 +2,16 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.bad_lines import BadLines, OnBadLineOption
 from plainformer.cli.base import BaseOption
 from plainformer.cli.escapes import cell, escaped
-from plainformer.cli.reading import check_source, texts_or_lines
+from plainformer.cli.reading import Cut, check_source, texts_or_lines
 from plainformer.cli.work import begin_work
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ def fill(
     text: Annotated[list[str] | None, typer.Argument(help="Texts with gaps; without any, lines are read.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read lines from this file.")] = None,
     top: Annotated[int, typer.Option(help="The so many most probable tokens for every gap.")] = 5,
+    on_bad_line: OnBadLineOption = "stop",
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
     base: BaseOption = None,
 ) -> None:
@@ -30,31 +33,49 @@ def fill(
     probability, tab, token (with the space before it where it begins a word; \\n is a newline), and an empty line
     before the next. Each gap of several is filled by itself: what is guessed for one does not change another.
 
-    Texts are the arguments, or else every line of the file or of standard input; a blank one is passed over.
+    Texts are the arguments, or else every line of the file or of standard input; a blank one is passed over. With
+    --on-bad-line empty a bad one has an empty line for a block (with --json, null for its gaps). In a text that is
+    longer than the model reads, which is said on stderr, a gap is filled from the tokens around it.
     """
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     from plainformer.decode.load import load_as
-    from plainformer.decode.reader import Reader
+    from plainformer.decode.reader import Reader, said_of_windows
 
     begin_work()
-    reader = load_as(model, Reader, base=base)
+    reader, cut, bad = load_as(model, Reader, base=base), Cut(), BadLines(on_bad_line)
     reader.check_head(str(model))
+
+    def answer(places: Sequence[str], texts: Sequence[str]) -> "list[list[list[Guess]]]":
+        return reader.fill(texts, top=top, where=places, on_cut=cut.count)
+
+    def check(place: str, one: str) -> None:
+        reader.encode_gaps(one, place)
+
     first = True
-    for where, chunk in texts_or_lines(text, file):
-        wanted = [index for index, one in enumerate(chunk) if text or one.strip()]
+    for where, chunk in texts_or_lines(text, file, bad=bad):
+        wanted = [i for i, one in enumerate(chunk) if text or one.strip() or bad.is_unreadable(where[i])]
         where, chunk = [where[index] for index in wanted], [chunk[index] for index in wanted]
-        for place, one, gaps in zip(where, chunk, reader.fill(chunk, top=top, where=where), strict=True):
+        for place, one, gaps in bad.answers(where, chunk, answer, check):
             if as_json:
-                record = {"where": place, "text": one, "gaps": [list(map(_record, guesses)) for guesses in gaps]}
+                record = {"where": place, "text": one, "gaps": gaps and [list(map(_record, each)) for each in gaps]}
                 sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
                 continue
-            for number, guesses in enumerate(gaps, 1):
-                sys.stdout.write("" if first else "\n")
-                sys.stdout.write(f"gap {number} of {len(gaps)}: " if len(gaps) > 1 else "")
-                sys.stdout.write(cell(one) + "\n")
-                sys.stdout.writelines(f"{guess.probability:.4f}\t{escaped(guess.text)}\n" for guess in guesses)
-                first = False
+            sys.stdout.write("" if first else "\n")
+            sys.stdout.write("\n" if gaps is None else _blocks(one, gaps))
+            first = False
         sys.stdout.flush()
+    cut.tell(lambda count, first: said_of_windows(count, first, reader.room))
+    bad.end()
+
+
+def _blocks(text: str, gaps: "list[list[Guess]]") -> str:
+    """The text and the guesses, for each of its gaps."""
+    blocks = []
+    for number, guesses in enumerate(gaps, 1):
+        which = f"gap {number} of {len(gaps)}: " if len(gaps) > 1 else ""
+        lines = [f"{guess.probability:.4f}\t{escaped(guess.text)}\n" for guess in guesses]
+        blocks.append("".join([which, cell(text), "\n", *lines]))
+    return "\n".join(blocks)
 
 
 def _record(guess: "Guess") -> dict[str, Any]:

@@ -135,7 +135,7 @@ def _known(writer: "Writer", prompt: Given, skip_unknown: bool) -> str:
         if not skip_unknown:
             place, fix = (
                 prompt.place(max(0, text.find(unknown[0]))),
-                "write it otherwise, or leave it out with --skip-unknown",
+                "write it otherwise, leave it out (--skip-unknown), or train with tokenizer.kind=bpe, which has bytes",
             )
             raise InputError(f"the model's vocabulary does not have {named}", where=place, fix=fix)
         ids = [id for id in ids if id != tokenizer.unk_id]

@@ -3,14 +3,15 @@
 import re
 import select
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
 
 import typer
 
+from plainformer.cli.bad_lines import BadLines
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +24,15 @@ UTF8 = "give UTF-8 text"
 
 Lines = tuple[list[str], list[str]]
 """The place of each line, and the lines."""
+
+TruncateOption = Annotated[
+    Literal["head", "tail", "both", "no"] | None,
+    typer.Option(
+        "--truncate",
+        metavar="head|tail|both|no",
+        help="What is read of a text that is too long; no: it is an error. [default: as in training, else head]",
+    ),
+]
 
 
 class Given(NamedTuple):
@@ -88,22 +98,29 @@ def arguments(texts: Sequence[str]) -> Lines:
     return where, list(texts)
 
 
-def texts_or_lines(texts: Sequence[str] | None, file: Path | None, most: int | None = None) -> Iterator[Lines]:
+def texts_or_lines(
+    texts: Sequence[str] | None, file: Path | None, most: int | None = None, bad: BadLines | None = None
+) -> Iterator[Lines]:
     """Texts with their places, as they come: the arguments, or else the lines of the file (plain or `.gz`) or of
     standard input, at most `most` at once; if that is not given, many of a file, and of a stream more each time.
+
+    A line that is no text is empty, and told to `bad`, where that does not stop.
 
     Raises:
         InputError: one is not UTF-8 text, or the file cannot be read; the lines before it come first.
     """
+    unreadable = bad.unreadable if bad and bad.on != "stop" else None
     if texts:
         yield arguments(texts)
     elif file is None:
-        yield from ready_lines(cast(BufferedIOBase, sys.stdin.buffer), "stdin", most or FIRST, most or MOST)
+        stdin = cast(BufferedIOBase, sys.stdin.buffer)
+        yield from ready_lines(stdin, "stdin", most or FIRST, most or MOST, unreadable=unreadable)
     else:
         from plainformer.data.formats import opened
 
         with opened(file) as stream:
-            yield from ready_lines(cast(BufferedIOBase, stream), str(file), most or MOST, most or GROWTH * MOST)
+            most_of_file = (most or MOST, most or GROWTH * MOST)
+            yield from ready_lines(cast(BufferedIOBase, stream), str(file), *most_of_file, unreadable=unreadable)
 
 
 def expected_lines(file: Path | None) -> int | None:
@@ -115,12 +132,22 @@ def expected_lines(file: Path | None) -> int | None:
     return head.count(b"\n") * file.stat().st_size // max(1, len(head)) + 1
 
 
-def ready_lines(stream: BufferedIOBase, name: str, first: int, most: int | None = None) -> Iterator[Lines]:
+def ready_lines(
+    stream: BufferedIOBase,
+    name: str,
+    first: int,
+    most: int | None = None,
+    *,
+    unreadable: Callable[[InputError], None] | None = None,
+) -> Iterator[Lines]:
     """Chunks of lines with their places: all lines that have arrived, never waiting with one in hand; `first` of them
     at the most, then four times as many each time, up to `most` (`first`, if not given).
 
+    Args:
+        unreadable: told what is wrong with a line that is not UTF-8 text, which then comes as an empty one.
+
     Raises:
-        InputError: a line is not UTF-8 text; those before it come first.
+        InputError: a line is not UTF-8 text, and nobody wants to be told; those before it come first.
     """
     waiting: list[bytes] = []
     rest, done, ended, size = b"", 0, False, first
@@ -131,7 +158,7 @@ def ready_lines(stream: BufferedIOBase, name: str, first: int, most: int | None 
             *whole, rest = (rest + data).split(b"\n")
             waiting += [*whole, *([rest] * bool(ended and rest))]
         chunk, waiting = waiting[:size], waiting[size:]
-        lines, wrong = _lines_until_wrong(chunk, name, done + 1)
+        lines, wrong = _lines_until_wrong(chunk, name, done + 1, unreadable)
         if lines:
             yield [f"{name}:{done + number}" for number in range(1, len(lines) + 1)], lines
         if wrong is not None:
@@ -140,14 +167,19 @@ def ready_lines(stream: BufferedIOBase, name: str, first: int, most: int | None 
         size = min(GROWTH * size, most or first)
 
 
-def _lines_until_wrong(chunk: Sequence[bytes], name: str, number: int) -> tuple[list[str], InputError | None]:
+def _lines_until_wrong(
+    chunk: Sequence[bytes], name: str, number: int, unreadable: Callable[[InputError], None] | None
+) -> tuple[list[str], InputError | None]:
     """The text of lines, the first of which has this number, up to one that is none, and what is wrong with that."""
     lines: list[str] = []
-    try:
-        for line in chunk:
+    for line in chunk:
+        try:
             lines.append(_line(line.removesuffix(b"\r"), name, number + len(lines)))
-    except InputError as error:
-        return lines, error
+        except InputError as error:
+            if unreadable is None:
+                return lines, error
+            unreadable(error)
+            lines.append("")
     return lines, None
 
 
@@ -192,3 +224,19 @@ class Unknown:
         if self.tokens:
             many = f"{self.tokens:,} tokens are" if self.tokens > 1 else "1 token is"
             typer.echo(f"{many} not in the model's vocabulary, and read as unknown (first: {self.first})", err=True)
+
+
+@dataclass
+class Cut:
+    """How many texts were longer than what is read at once, so that it is said once and not line by line."""
+
+    texts: int = 0
+    first: str = ""
+
+    def count(self, places: Sequence[str]) -> None:
+        self.texts, self.first = self.texts + len(places), self.first or places[0]
+
+    def tell(self, said: Callable[[int, str], str], hint: str = "") -> None:
+        """`said` makes a sentence of the number of texts and the place of the first."""
+        if self.texts:
+            typer.echo(said(self.texts, self.first) + hint, err=True)

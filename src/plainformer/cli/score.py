@@ -3,24 +3,26 @@
 import json
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.bad_lines import BadLines, OnBadLineOption
 from plainformer.cli.base import BaseOption
 from plainformer.cli.escapes import escaped
-from plainformer.cli.reading import Lines, check_source, one_text, texts_or_lines
+from plainformer.cli.reading import Cut, Lines, check_source, one_text, texts_or_lines
 from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
+    from plainformer.decode.score import PairScore
     from plainformer.decode.translator import Translator
     from plainformer.decode.writer import TextScore, Writer
     from plainformer.text import Tokenizer
 
-LONGEST = 1024  # tokens of a source that is scored
+LONGEST = 1024  # tokens of a source, or of a target, that is scored
 
 
 def score(
@@ -28,6 +30,7 @@ def score(
     text: Annotated[list[str] | None, typer.Argument(help="Texts; without any, one is read.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the text from this file.")] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Every line that is read is a text of its own.")] = False,
+    on_bad_line: OnBadLineOption = "stop",
     tokens: Annotated[bool, typer.Option("--tokens", help="Print every token with its log-probability.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
     base: BaseOption = None,
@@ -41,6 +44,8 @@ def score(
 
     With --tokens there are lines of token, tab, log-probability instead (- for the first token; \\n is a newline), with
     an empty line between texts.
+
+    With --on-bad-line empty a bad line has an empty line in place of all that (with --json, null for its figures).
     """
     check_source(text, file, "texts", fix="name a file of text")
     if text and lines:
@@ -50,70 +55,117 @@ def score(
     from plainformer.decode.writer import Writer
 
     begin_work()
-    loaded = load_as(model, (Writer, Translator), "score", base=base)
+    loaded, bad = load_as(model, (Writer, Translator), "score", base=base), BadLines(on_bad_line)
     if isinstance(loaded, Translator):
-        sys.stdout.writelines(_pair_lines(loaded, texts_or_lines(text, file), tokens, as_json))
+        _score_pairs(loaded, texts_or_lines(text, file, bad=bad), bad, tokens, as_json)
     else:
-        _score_texts(loaded, _texts(text, file, lines), tokens, as_json)
+        if bad.on != "stop" and not (text or lines):
+            raise InputError(
+                "--on-bad-line is for lines, and the whole text is one", fix="give --lines, or leave it out"
+            )
+        _score_texts(loaded, _texts(text, file, lines, bad), bad, tokens, as_json)
+    bad.end()
 
 
-def _score_texts(writer: "Writer", texts: Iterator[Lines], tokens: bool, as_json: bool) -> None:
-    context, long, first = writer.model.config.context, [], True
-    for where, chunk in texts:
-        for place, found in zip(where, writer.score(chunk, where=where), strict=True):
-            if as_json:
-                record = {"where": place, **_record(found), **(_by_token(writer.tokenizer, found) if tokens else {})}
-                sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
-            elif tokens:
-                sys.stdout.write("" if first else "\n")
-                sys.stdout.writelines(_token_lines(writer.tokenizer, found))
-            else:
-                sys.stdout.write(_line(found))
+def _score_texts(writer: "Writer", texts: Iterator[Lines], bad: BadLines, tokens: bool, as_json: bool) -> None:
+    context, long = writer.model.config.context, Cut()
+
+    def answer(places: Sequence[str], lines: Sequence[str]) -> "list[TextScore]":
+        return writer.score(lines, where=places)
+
+    def check(place: str, line: str) -> None:
+        writer.encode_scored([line], where=[place])
+
+    def said(place: str, found: "TextScore | None") -> str:
+        if found is not None and len(found.logprobs) > context:
+            long.count([place])
+        if as_json:
+            record = {"where": place, **_record(found), **(_by_token(writer.tokenizer, found) if tokens else {})}
+            return json.dumps(record, ensure_ascii=False) + "\n"
+        if found is None:
+            return "\n"
+        return "".join(_token_lines(writer.tokenizer, found)) if tokens else _line(found)
+
+    _print(texts, bad, answer, check, said, between="\n" if tokens and not as_json else "")
+    half = -(-context // 2)
+    long.tell(lambda count, first: _said_of_long(count, first, context), f" by the {half:,} to {context:,} before it")
+
+
+def _said_of_long(count: int, first: str, context: int) -> str:
+    many = f"{count:,} texts do" if count > 1 else "1 text does"
+    return f"{many} not fit the context of {context:,} tokens (first: {first}); beyond it, a token was scored"
+
+
+def _print(
+    chunks: Iterator[Lines],
+    bad: BadLines,
+    answer: Callable[[Sequence[str], Sequence[str]], Sequence[Any]],
+    check: Callable[[str, str], None],
+    said: Callable[[str, Any], str],
+    between: str,
+) -> None:
+    """What is `said` of the answer to every line, as soon as it is there, with something `between` two of them."""
+    first = True
+    for where, lines in chunks:
+        for place, _, found in bad.answers(where, lines, answer, check):
+            sys.stdout.write(("" if first else between) + said(place, found))
             first = False
-            long += [place] if len(found.logprobs) > context else []
         sys.stdout.flush()
-    if long:
-        many = f"{len(long):,} texts do" if len(long) > 1 else "1 text does"
-        said = f"{many} not fit the context of {context:,} tokens (first: {long[0]}); beyond it, a token was scored"
-        typer.echo(f"{said} by the {-(-context // 2):,} to {context:,} before it", err=True)
 
 
-def _texts(texts: list[str] | None, file: Path | None, lines: bool) -> Iterator[Lines]:
+def _texts(texts: list[str] | None, file: Path | None, lines: bool, bad: BadLines) -> Iterator[Lines]:
     """The texts with their places, as they come."""
     if texts or lines:
-        yield from texts_or_lines(texts, file)
+        yield from texts_or_lines(texts, file, bad=bad)
     else:
         one = one_text(None, file, "text")
         yield [one.name], [one.text]
 
 
-def _pair_lines(translator: "Translator", chunks: Iterator[Lines], tokens: bool, as_json: bool) -> Iterator[str]:
-    """What is said of every line of source, tab, target. Raises InputError for a line that is none."""
-    tokenizer, first = translator.target_tokenizer, True
-    for where, chunk in chunks:
-        pairs = [line.split("\t") for line in chunk]
-        for place, pair in zip(where, pairs, strict=True):
-            if len(pair) != 2:
-                what = f"a pair is a source, a tab and a target, and here are {len(pair) - 1} tabs"
-                raise InputError(what, where=place, fix="give one pair a line")
-        sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
-        translator.check_lengths(sources, where, LONGEST)
-        names = [[tokenizer.token(id) for id in (*ids, tokenizer.eos_id)] for ids in tokenizer.encode_batch(targets)]
-        for place, found, named in zip(where, translator.score(sources, targets), names, strict=True):
-            by_token = [
-                (_said(tokenizer, token), value) for token, value in zip(named, found.token_logprobs, strict=True)
-            ]
-            if as_json:
-                record = {"where": place, "logprob": found.logprob, "tokens": found.length}
-                record |= {"perplexity": found.perplexity if math.isfinite(found.perplexity) else None}
-                record |= {"token_logprobs": by_token} if tokens else {}
-                yield json.dumps(record, ensure_ascii=False) + "\n"
-            elif tokens:
-                yield "" if first else "\n"
-                yield from (f"{escaped(said)}\t{value:.4f}\n" for said, value in by_token)
-            else:
-                yield f"{found.logprob:.4f} nats\t{_count(found.length)}\tperplexity {found.perplexity:#.5g}\n"
-            first = False
+def _score_pairs(translator: "Translator", chunks: Iterator[Lines], bad: BadLines, tokens: bool, as_json: bool) -> None:
+    """Print what is to be said of every line of source, tab, target. Raises InputError for a line that is none."""
+    tokenizer = translator.target_tokenizer
+
+    def answer(places: Sequence[str], lines: Sequence[str]) -> "list[tuple[PairScore, list[str]]]":
+        sources, targets = _sides(translator, places, lines)
+        named = [[tokenizer.token(id) for id in (*ids, tokenizer.eos_id)] for ids in tokenizer.encode_batch(targets)]
+        return list(zip(translator.score(sources, targets), named, strict=True))
+
+    def check(place: str, line: str) -> None:
+        _sides(translator, [place], [line])
+
+    def said(place: str, found: "tuple[PairScore, list[str]] | None") -> str:
+        score, named = found or (None, [])
+        by_token = [
+            (_said(tokenizer, token), value)
+            for token, value in zip(named, score.token_logprobs if score else (), strict=True)
+        ]
+        if as_json:
+            finite = score and math.isfinite(score.perplexity)
+            record = {"where": place, "logprob": score and score.logprob, "tokens": score and score.length}
+            record |= {"perplexity": score.perplexity if score and finite else None}
+            record |= {"token_logprobs": by_token if score else None} if tokens else {}
+            return json.dumps(record, ensure_ascii=False) + "\n"
+        if score is None:
+            return "\n"
+        if tokens:
+            return "".join(f"{escaped(token)}\t{value:.4f}\n" for token, value in by_token)
+        return f"{score.logprob:.4f} nats\t{_count(score.length)}\tperplexity {score.perplexity:#.5g}\n"
+
+    _print(chunks, bad, answer, check, said, between="\n" if tokens and not as_json else "")
+
+
+def _sides(translator: "Translator", places: Sequence[str], lines: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The sources and the targets of lines. Raises InputError for one that is no pair, or of which a side is long."""
+    pairs = [line.split("\t") for line in lines]
+    for place, pair in zip(places, pairs, strict=True):
+        if len(pair) != 2:
+            what = f"a pair is a source, a tab and a target, and here are {len(pair) - 1} tabs"
+            raise InputError(what, where=place, fix="give one pair a line")
+    sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    for side, tokenizer in ((sources, translator.source_tokenizer), (targets, translator.target_tokenizer)):
+        translator.check_lengths(side, places, LONGEST, tokenizer=tokenizer, fix="split it into sentences")
+    return sources, targets
 
 
 def _line(score: "TextScore") -> str:
@@ -127,7 +179,9 @@ def _count(tokens: int) -> str:
     return "1 token" if tokens == 1 else f"{tokens} tokens"
 
 
-def _record(score: "TextScore") -> dict[str, Any]:
+def _record(score: "TextScore | None") -> dict[str, Any]:
+    if score is None:
+        return dict.fromkeys(("logprob", "tokens", "perplexity", "bits_per_byte"))
     perplexity = score.perplexity if math.isfinite(score.perplexity) else None
     return {
         "logprob": score.logprob,
@@ -137,7 +191,9 @@ def _record(score: "TextScore") -> dict[str, Any]:
     }
 
 
-def _by_token(tokenizer: "Tokenizer", score: "TextScore") -> dict[str, Any]:
+def _by_token(tokenizer: "Tokenizer", score: "TextScore | None") -> dict[str, Any]:
+    if score is None:
+        return {"token_logprobs": None}
     said = [_said(tokenizer, token) for token in score.tokens]
     return {"token_logprobs": [list(pair) for pair in zip(said, (None, *score.logprobs), strict=True)]}
 

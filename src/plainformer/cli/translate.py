@@ -1,19 +1,19 @@
 """`plainformer translate`: one output line for every input line, as soon as it is ready."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from plainformer.cli.bad_lines import BadLines, OnBadLineOption
 from plainformer.cli.base import BaseOption
 from plainformer.cli.output import one_line
 from plainformer.cli.progress import show_progress
 from plainformer.cli.reading import Lines, check_source, expected_lines, texts_or_lines
 from plainformer.cli.work import begin_work
-from plainformer.errors import InputError
 
 if TYPE_CHECKING:
     from plainformer.decode.translator import Translation, Translator
@@ -42,6 +42,7 @@ def translate(
         float | None, typer.Option(help="Above 1, what was written becomes less likely; 1 is none.")
     ] = None,
     max_source_tokens: Annotated[int, typer.Option(min=1, help="Refuse a longer line.")] = 1024,
+    on_bad_line: OnBadLineOption = "stop",
     weights: Annotated[
         str,
         typer.Option(help="Decode with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too)."),
@@ -76,12 +77,16 @@ def translate(
     changes = {name: value for name, value in given.items() if value is not None}
     if n_best and beam is None:
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
-    _translate(translator, texts_or_lines(text, file, batch), n_best, max_source_tokens, expected_lines(file), changes)
+    bad = BadLines(on_bad_line)
+    chunks = texts_or_lines(text, file, batch, bad)
+    _translate(translator, chunks, bad, n_best, max_source_tokens, expected_lines(file), changes)
+    bad.end()
 
 
 def _translate(
     translator: "Translator",
     chunks: Iterator[Lines],
+    bad: BadLines,
     n_best: int | None,
     most: int,
     expected: int | None,
@@ -94,37 +99,30 @@ def _translate(
     """
     cut: list[str] = []
     done = 0
-    for where, chunk in chunks:
-        failure = _first_long(translator, where, chunk, most)
-        if failure is not None:
-            chunk = chunk[: where.index(str(failure.where))]
-        found = translator.translate_n_best(
-            chunk,
+
+    def answer(places: Sequence[str], lines: Sequence[str]) -> "Sequence[list[Translation]]":
+        check(places, lines)
+        return translator.translate_n_best(
+            lines,
             expected=None if expected is None else expected - done,
-            progress=partial(show_progress, "translated") if len(chunk) > SHOWN else None,
+            progress=partial(show_progress, "translated") if len(lines) > SHOWN else None,
             **changes,
         )
-        for place, options in zip(where, found, strict=False):
-            sys.stdout.writelines(_lines_of(options, n_best))
+
+    def check(places: Sequence[str], lines: Sequence[str]) -> None:
+        translator.check_lengths(lines, places, most)
+
+    for where, chunk in chunks:
+        for place, _, options in bad.answers(where, chunk, answer, lambda place, line: check([place], [line])):
+            sys.stdout.writelines(_lines_of(options or [], n_best))
             cut += [place] if options and not options[0].finished else []
         sys.stdout.flush()
         done += len(chunk)
-        if failure is not None:
-            raise failure
     if cut:
         many = "1 translation reached the length bound and ends"
         if len(cut) > 1:
             many = f"{len(cut):,} translations reached the length bound and end"
         typer.echo(f"{many} there (first: {cut[0]})", err=True)
-
-
-def _first_long(translator: "Translator", where: list[str], lines: list[str], most: int) -> InputError | None:
-    """What is wrong with the first line that is too long."""
-    try:
-        translator.check_lengths(lines, where, most)
-    except InputError as error:
-        return error
-    return None
 
 
 def _lines_of(options: "list[Translation]", n_best: int | None) -> list[str]:

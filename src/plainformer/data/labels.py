@@ -54,14 +54,14 @@ def check_labels(held_out: Labelled, labels: Sequence[str]) -> None:
             raise InputError(f"the training set has no label {label!r}", where=origin, fix=fix)
 
 
-def check_readable(held_out: Labelled, ids: Sequence[list[int]], context: int) -> None:
+def check_readable(held_out: Labelled, ids: Sequence[list[int]], context: int | None) -> None:
     """Refuse texts that a model cannot read, where all of them have to be: a score of the others would flatter it.
 
     Blank lines, which have no label either, are nothing to read.
 
     Args:
         ids: their tokens, one list a text.
-        context: the most tokens that the model reads.
+        context: the most tokens that a text may have; None where a longer one is truncated.
 
     Raises:
         InputError: a text with a label is empty, or some are longer than the context; the first such line is named.
@@ -70,11 +70,13 @@ def check_readable(held_out: Labelled, ids: Sequence[list[int]], context: int) -
     for label, text, tokens, origin in rows:
         if label and not (tokens and text.strip()):
             raise InputError("the text is empty", where=origin, fix="give it a text, or take the line out")
+    if context is None:
+        return
     long = [index for index, tokens in enumerate(ids) if len(tokens) > context]
     if long:
         many = f"this text and {len(long) - 1:,} more are" if len(long) > 1 else "the text is"
         raise InputError(
             f"{many} longer than the {context:,} tokens that the model reads",
             where=held_out.origin[long[0]],
-            fix="shorten what is too long, or train with a larger model.context",
+            fix="set data.truncate to head, tail or both, or train with a larger data.max_tokens",
         )

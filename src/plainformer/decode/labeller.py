@@ -1,21 +1,22 @@
 """Texts in, labels out: a classifier with its tokenizer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.decode.texts import encode_texts
-from plainformer.decode.vectors import MEAN, OnCut, VectorSettings, by_length, embed_texts
+from plainformer.decode.texts import OnCut, encode_texts
+from plainformer.decode.vectors import MEAN, VectorSettings, by_length, embed_texts, encoded
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.encoder import Classifier
 from plainformer.programs.program import program
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.text import Tokenizer
+from plainformer.text.truncation import Truncate, check_way
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,42 @@ class Label:
     probabilities: dict[str, float]
 
 
+SETTINGS = ("max_tokens", "truncate")
+"""What a classifier's `generation_config.json` says of long texts."""
+
+
 @dataclass(frozen=True)
 class Labeller:
-    """A classifier ready for use: `Labeller(model, tokenizer).classify(["What a film!"])`."""
+    """A classifier ready for use: `Labeller(model, tokenizer).classify(["What a film!"])`.
+
+    Attributes:
+        max_tokens: the most tokens of a text that it reads, as in its training; 0 is as many as the model can.
+        truncate: what it reads of a longer text, as in its training.
+    """
 
     model: Classifier
     tokenizer: Tokenizer
     vectors: VectorSettings = MEAN
+    max_tokens: int = 0
+    truncate: Truncate = "head"
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Labeller":
-        """Raises InputError where the folder holds another kind of model."""
+        """Raises InputError where the folder holds another kind of model, or settings that will not do."""
         if not isinstance(content.model, Classifier):
             raise InputError("this is not a classifier")
-        return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation))
+        settings = {name: content.generation[name] for name in SETTINGS if name in content.generation}
+        check_way(settings.get("truncate", "head"))
+        most = settings.get("max_tokens", 0)
+        if type(most) is not int or most < 0:
+            raise InputError(f"max_tokens is {most!r}", fix="give 0 (all that the model reads), or a number")
+        return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation), **settings)
+
+    @property
+    def room(self) -> int:
+        """The most tokens of a text that are read."""
+        room = self.model.config.room
+        return min(self.max_tokens, room) if self.max_tokens else room
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -54,7 +77,13 @@ class Labeller:
         return self.model.config.labels
 
     def classify(
-        self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
     ) -> list[Label]:
         """The label of every text, in order.
 
@@ -62,25 +91,48 @@ class Labeller:
             where: the place of each text, for errors; by number if not given.
             allow_unknown: read what the vocabulary does not have as the unknown token, as in training, instead of
                 refusing the text.
+            truncate: what is read of a text that is longer than `room`: its `head`, its `tail`, `both` (half of each);
+                `no` refuses it. As in the training, if not given.
+            on_cut: told the places of the texts that were truncated; if not given, Python warns of them.
 
         Raises:
-            InputError: a text is empty or longer than the context, or holds what the vocabulary does not have.
+            InputError: a text is empty, or holds what the vocabulary does not have, or is too long and not to be
+                truncated.
             WorkError: the model gives numbers that are not finite.
         """
-        labels, found = self.labels, np.exp(self.logprobs(texts, where=where, allow_unknown=allow_unknown))
+        how = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
+        labels, found = self.labels, np.exp(self.logprobs(texts, where=where, **how))
         return [
             Label(labels[int(row.argmax())], float(row.max()), dict(zip(labels, row.tolist(), strict=True)))
             for row in found
         ]
 
     def logprobs(
-        self, texts: Sequence[str], *, where: Sequence[str] | None = None, allow_unknown: bool = False
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
     ) -> NDArray[np.float32]:
         """Log-probabilities (texts, labels), in nats: what `classify` goes by. Takes and raises what it does."""
-        model, config = self.model, self.model.config
-        how = {"context": config.room, "allow_unknown": allow_unknown, "enclosed": config.enclosed}
-        rows = encode_texts(self.tokenizer, texts, where=where, **how)
-        return by_length(_logprobs, model, rows, model.config, len(self.labels))
+        how = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
+        rows = self.encode(texts, where=where, **how)
+        return by_length(_logprobs, self.model, rows, self.model.config, len(self.labels))
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> list[list[int]]:
+        """The ids of each text, as the model reads them. Takes and raises what `classify` does."""
+        how = {"context": self.room, "truncate": truncate or self.truncate, "enclosed": self.model.config.enclosed}
+        return encode_texts(self.tokenizer, texts, where=where, allow_unknown=allow_unknown, on_cut=on_cut, **how)
 
     def embed(
         self,
@@ -88,11 +140,32 @@ class Labeller:
         *,
         where: Sequence[str] | None = None,
         allow_unknown: bool = False,
+        truncate: Truncate | None = None,
         on_cut: OnCut | None = None,
     ) -> NDArray[np.float32]:
         """The vector of each text, (texts, d_model), that its label is told from. Takes and raises as `classify`."""
         how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
-        return embed_texts(self.model, self.tokenizer, texts, settings=self.vectors, **how)
+        how |= {"truncate": truncate or self.truncate, "settings": self._read}
+        return embed_texts(self.model, self.tokenizer, texts, **how)
+
+    def encode_to_embed(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> list[list[int]]:
+        """The ids of each text, as `embed` reads them. Takes and raises what that does."""
+        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
+        how |= {"truncate": truncate or self.truncate}
+        return encoded(self.tokenizer, texts, self.model.config, self._read, **how)
+
+    @property
+    def _read(self) -> VectorSettings:
+        """How vectors are made, of texts that are as long as the classifier reads them."""
+        return replace(self.vectors, max_tokens=min(self.room, self.vectors.room(self.model.config)))
 
 
 @program

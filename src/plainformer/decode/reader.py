@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows
-from plainformer.decode.texts import check_known, check_length, check_list, enclose, places_of
-from plainformer.decode.vectors import BATCH_TOKENS, MEAN, OnCut, VectorSettings, check_finite, embed_texts
+from plainformer.decode.texts import OnCut, check_known, check_list, enclose, places_of, tell_of_cut
+from plainformer.decode.vectors import BATCH_TOKENS, MEAN, VectorSettings, check_finite, embed_texts, encoded
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.encoder import MaskedLanguageModel
 from plainformer.programs.program import program
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 from plainformer.text import Tokenizer
+from plainformer.text.truncation import Truncate
 from plainformer.text.vocabulary import special_tokens, token_texts
 
 PLACES = 8  # gaps of a text that are computed together, or a multiple: every new number is compiled anew
@@ -57,31 +58,51 @@ class Reader:
         """How a gap is written in a text. Raises InputError if the tokenizer has no mask token."""
         return self.tokenizer.token(self._mask_id)
 
+    @property
+    def room(self) -> int:
+        """The most tokens of a text that are read at once."""
+        return self.model.config.room
+
     def fill(
-        self, texts: Sequence[str], *, top: int = 5, where: Sequence[str] | None = None
+        self,
+        texts: Sequence[str],
+        *,
+        top: int = 5,
+        where: Sequence[str] | None = None,
+        on_cut: OnCut | None = None,
     ) -> list[list[list[Guess]]]:
         """For each text, for each of its gaps, the `top` most probable tokens, best first.
 
         Every gap is one token, and is filled by itself: two gaps are not agreed with each other. One space before a gap
-        belongs to it, where the vocabulary has words with the space before them.
+        belongs to it, where the vocabulary has words with the space before them. Of a text that is longer than the
+        context a gap is filled from as many tokens around it as are read at once.
 
         Args:
             where: the place of each text, for errors; by number if not given.
+            on_cut: told the places of the texts that are so long; if not given, Python warns of them.
 
         Raises:
-            InputError: `top` is below 1; a text has no gap, is longer than the context, or holds what the vocabulary
-                does not have.
+            InputError: `top` is below 1; a text has no gap, or holds what the vocabulary does not have.
             WorkError: the model's probabilities are not finite.
         """
         self.check_head()
         if top < 1:
             raise InputError(f"{top} guesses were asked for", fix="give at least 1")
         check_list(texts)
-        rows = [self._encode(text, place) for text, place in zip(texts, places_of(texts, where), strict=True)]
+        places = places_of(texts, where)
+        whole = [self.encode_gaps(text, place) for text, place in zip(texts, places, strict=True)]
+        cut = [place for place, ids in zip(places, whole, strict=True) if len(ids) > self.room]
+        tell_of_cut(cut, on_cut, lambda: said_of_windows(len(cut), cut[0], self.room))
+        windows = [self._windows(ids) for ids in whole]
+        found = iter(self._fill_rows([window for each in windows for window in each], top))
+        return [[guesses for _ in each for guesses in next(found)] for each in windows]
+
+    def _fill_rows(self, windows: Sequence[tuple[list[int], list[int]]], top: int) -> list[list[list[Guess]]]:
+        """The guesses for the gaps of rows of ids, which fit the context, at the places that each has beside it."""
         found: dict[int, list[list[Guess]]] = {}
-        for batch in group_by_length([(len(row),) for row in rows], BATCH_TOKENS, self.model.config):
-            members = [rows[member] for member in batch.members]
-            gaps = [[place for place, id in enumerate(row) if id == self._mask_id] for row in members]
+        for batch in group_by_length([(len(row),) for row, _ in windows], BATCH_TOKENS, self.model.config):
+            members = [windows[member][0] for member in batch.members]
+            gaps = [windows[member][1] for member in batch.members]
             most = -(-max(map(len, gaps)) // PLACES) * PLACES
             ids, valid = pad_rows(members, batch.size, batch.lengths[0], 0)
             places, _ = pad_rows(gaps, batch.size, most, 0)
@@ -89,7 +110,7 @@ class Reader:
             check_finite(said)
             for member, row, own in zip(batch.members, said, gaps, strict=False):
                 found[member] = [self._guesses(probabilities, top) for probabilities in row[: len(own)]]
-        return [found[index] for index in range(len(rows))]
+        return [found[index] for index in range(len(windows))]
 
     def embed(
         self,
@@ -97,6 +118,7 @@ class Reader:
         *,
         where: Sequence[str] | None = None,
         allow_unknown: bool = False,
+        truncate: Truncate | None = None,
         on_cut: OnCut | None = None,
     ) -> NDArray[np.float32]:
         """The vector of each text, (texts, width): the mean of its hidden states, or what `vectors` says.
@@ -104,14 +126,18 @@ class Reader:
         Args:
             where: the place of each text, for errors; by number if not given.
             allow_unknown: read what the vocabulary does not have as the unknown token, instead of refusing the text.
-            on_cut: told the places of the texts that `vectors` has truncated; if not given, Python warns of them.
+            truncate: what is read of a text that is longer than the model reads, or `vectors` says: its `head` (if not
+                given), its `tail`, `both` (half of each); `no` refuses it.
+            on_cut: told the places of the texts that were truncated; if not given, Python warns of them.
 
         Raises:
-            InputError: a text is empty, longer than the context, or holds what the vocabulary does not have.
+            InputError: a text is empty, or holds what the vocabulary does not have, or is too long and not to be
+                truncated.
             WorkError: the model gives numbers that are not finite.
         """
         how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
-        return embed_texts(self.model, self.tokenizer, texts, settings=self.vectors, **how)
+        how |= {"truncate": truncate or "head", "settings": self.vectors}
+        return embed_texts(self.model, self.tokenizer, texts, **how)
 
     def check_head(self, where: str | None = None) -> None:
         """Raises InputError where the model is an encoder alone: what it would say of hidden tokens means nothing."""
@@ -120,8 +146,25 @@ class Reader:
             fix = "use its vectors (embed), or train a classifier or a masked language model from it (train --from)"
             raise InputError(what, where=where, fix=fix)
 
-    def _encode(self, text: str, where: str) -> list[int]:
-        """The ids of a text with gaps. Its parts are encoded by themselves: no text ever becomes a special token."""
+    def encode_to_embed(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> list[list[int]]:
+        """The ids of each text, as `embed` reads them. Takes and raises what that does."""
+        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
+        return encoded(self.tokenizer, texts, self.model.config, self.vectors, truncate=truncate or "head", **how)
+
+    def encode_gaps(self, text: str, where: str) -> list[int]:
+        """The ids of a text with gaps. Its parts are encoded by themselves: no text ever becomes a special token.
+
+        Raises:
+            InputError: it has no gap, or holds what the vocabulary does not have.
+        """
         parts = text.split(self.mask)
         if len(parts) == 1:
             raise InputError("the text has no gap", where=where, fix=f"write {self.mask} where a word is to be guessed")
@@ -132,9 +175,20 @@ class Reader:
             part_ids = self.tokenizer.encode_inside(part) if number else self.tokenizer.encode(part)
             check_known(self.tokenizer, part, part_ids, where)
             ids += [self._mask_id, *part_ids] if number else part_ids
-        config = self.model.config
-        check_length(ids, config.room, where)
-        return enclose(self.tokenizer, ids) if config.enclosed else ids
+        return ids
+
+    def _windows(self, ids: list[int]) -> list[tuple[list[int], list[int]]]:
+        """A text as rows that the model can read, each with the places of those gaps in it that it is to fill: one row
+        for all gaps, or, of a text that is too long, one for each, in whose middle it stands."""
+        gaps = [place for place, id in enumerate(ids) if id == self._mask_id]
+        if len(ids) <= self.room:
+            rows = [(ids, gaps)]
+        else:
+            starts = [max(0, min(place - self.room // 2, len(ids) - self.room)) for place in gaps]
+            rows = [(ids[at : at + self.room], [place - at]) for place, at in zip(gaps, starts, strict=True)]
+        if not self.model.config.enclosed:
+            return rows
+        return [(enclose(self.tokenizer, row), [place + 1 for place in own]) for row, own in rows]
 
     def _guesses(self, probabilities: NDArray[np.float32], top: int) -> list[Guess]:
         best = np.argsort(-probabilities, kind="stable")[: min(top, int(self._sayable.sum()))]
@@ -162,6 +216,14 @@ class Reader:
         said = np.zeros(rows, bool)
         said[: self.tokenizer.vocab_size] = ~special_tokens(self.tokenizer)
         return jnp.asarray(said)
+
+
+def said_of_windows(count: int, first: str, most: int) -> str:
+    """That so many texts were too long to be read at once, the first of them where, and what was done about it."""
+    many = "1 text is" if count == 1 else f"{count:,} texts are"
+    return (
+        f"{many} longer than the {most:,} tokens that are read (first: {first}): a gap is filled from those around it"
+    )
 
 
 @program

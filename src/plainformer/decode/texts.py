@@ -1,9 +1,14 @@
 """Texts that are handed to a model: encoded, and refused where it cannot read them."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 
 from plainformer.errors import InputError
 from plainformer.text import Tokenizer
+from plainformer.text.truncation import Truncate, said_of_cut, truncated
+
+OnCut = Callable[[Sequence[str]], None]
+"""Told the places of the texts that were truncated, or of which a part was read."""
 
 
 def encode_texts(
@@ -15,6 +20,8 @@ def encode_texts(
     context: int | None = None,
     allow_unknown: bool = False,
     enclosed: bool = False,
+    truncate: Truncate = "no",
+    on_cut: OnCut | None = None,
     fix: str = "give some text",
 ) -> list[list[int]]:
     """The ids of each text.
@@ -25,21 +32,27 @@ def encode_texts(
         context: the most tokens of a text that the model reads.
         allow_unknown: take what the vocabulary does not have for the unknown token.
         enclosed: put each text between bos and eos, as the model reads it.
+        truncate: what is kept of a text that is longer than the context; `no` refuses it.
+        on_cut: told which were truncated, if any were; if not given, Python warns of it.
         fix: what to do about an empty text.
 
     Raises:
-        InputError: one string instead of a list, a text without tokens, one that is longer than the context, or one
-            that the vocabulary cannot spell.
+        InputError: one string instead of a list, a text without tokens, one that is longer than the context and is
+            not to be truncated, or one that the vocabulary cannot spell.
     """
     check_list(texts, what)
-    rows = tokenizer.encode_batch(texts)
-    for place, text, ids in zip(places_of(texts, where, what), texts, rows, strict=True):
+    rows, places = tokenizer.encode_batch(texts), places_of(texts, where, what)
+    for place, text, ids in zip(places, texts, rows, strict=True):
         if not ids:
             raise InputError(f"the {what} is empty", where=place, fix=fix)
         if not allow_unknown:
             check_known(tokenizer, text, ids, place)
-        if context is not None:
+        if context is not None and truncate == "no":
             check_length(ids, context, place)
+    if context is not None:
+        cut = [place for place, ids in zip(places, rows, strict=True) if len(ids) > context]
+        tell_of_cut(cut, on_cut, lambda: said_of_cut(len(cut), cut[0], context, truncate))
+        rows = [truncated(ids, context, truncate) for ids in rows]
     return [enclose(tokenizer, ids) for ids in rows] if enclosed else rows
 
 
@@ -67,7 +80,7 @@ def check_known(tokenizer: Tokenizer, text: str, ids: Sequence[int], where: str)
         raise InputError(
             f"the model's vocabulary does not have {unknown!r}",
             where=where,
-            fix="leave it out, or use a model whose text had it",
+            fix="leave it out, or use a model whose text had it, or whose tokens are bytes or BPE with bytes",
         )
 
 
@@ -77,5 +90,13 @@ def check_length(ids: Sequence[int], context: int, where: str) -> None:
         raise InputError(
             f"the text has {len(ids):,} tokens, and the model reads {context:,} at once",
             where=where,
-            fix="shorten it, or split it into parts",
+            fix="shorten it, or truncate it: head, tail or both",
         )
+
+
+def tell_of_cut(places: Sequence[str], on_cut: OnCut | None, said: Callable[[], str]) -> None:
+    """Tell of texts that were not read as a whole, if there are any: as it is wanted, or by a warning of Python's."""
+    if places and on_cut:
+        on_cut(places)
+    elif places:
+        warnings.warn(said(), stacklevel=4)

@@ -116,21 +116,32 @@ class Translator:
         encode, render = self.source_tokenizer.encode_batch, self.target_tokenizer.encode_batch
         return score_pairs(self.model, encode(list(sources)), render(list(targets)), **self._special())
 
-    def check_lengths(self, texts: Sequence[str], where: Sequence[str], most: int) -> None:
+    def check_lengths(
+        self,
+        texts: Sequence[str],
+        where: Sequence[str],
+        most: int,
+        *,
+        tokenizer: Tokenizer | None = None,
+        fix: str = "split it into sentences, or raise --max-source-tokens",
+    ) -> None:
         """Refuse a text of more than `most` tokens, or than the model has positions for: attention grows with the
         square of the length, and a model is no good at lengths that it has never seen.
+
+        Args:
+            tokenizer: of the side that the texts are of; the source's, if not given.
+            fix: what to do about a text that is too long for `most`.
 
         Raises:
             InputError: naming the first such text by its place in `where`.
         """
         limit = position_limit(self.model.config)
-        fix = "split it into sentences, or raise --max-source-tokens"
         if limit is not None and limit - 1 < most:  # the end of sentence takes one
             most, fix = limit - 1, "split it into sentences: the model has no more positions"
-        for place, ids in zip(where, self.source_tokenizer.encode_batch(list(texts)), strict=True):
+        for place, ids in zip(where, (tokenizer or self.source_tokenizer).encode_batch(list(texts)), strict=True):
             if len(ids) > most:
                 raise InputError(
-                    f"the line has {len(ids):,} tokens, and at most {most:,} are translated at once",
+                    f"the line has {len(ids):,} tokens, and at most {most:,} are taken at once",
                     where=place,
                     fix=fix,
                 )

@@ -1,7 +1,6 @@
 """Sentence vectors: the mean of an encoder's hidden states over a text, or what an encoder's makers meant instead."""
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows, shaped
-from plainformer.decode.texts import check_list, enclose, encode_texts, places_of
+from plainformer.decode.texts import OnCut, check_list, encode_texts
 from plainformer.errors import InputError, WorkError
 from plainformer.fields import is_of_type
 from plainformer.models.config import EncoderConfig
@@ -19,11 +18,9 @@ from plainformer.nn.pooling import POOLS, pooled
 from plainformer.programs.program import Program, program
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.text import Tokenizer
+from plainformer.text.truncation import Truncate
 
 BATCH_TOKENS = 4096  # positions computed at once, padding included: what bounds memory
-
-OnCut = Callable[[Sequence[str]], None]
-"""Told the places of the texts that were truncated."""
 
 
 @dataclass(frozen=True)
@@ -95,11 +92,13 @@ def embed_texts(
     where: Sequence[str] | None,
     allow_unknown: bool,
     settings: VectorSettings,
+    truncate: Truncate = "head",
     on_cut: OnCut | None = None,
 ) -> NDArray[np.float32]:
     """The vector of each text, (texts, width). Takes and raises what `Reader.embed` and `Labeller.embed` do."""
     config = model.config
-    rows = encoded(tokenizer, texts, config, settings, where=where, allow_unknown=allow_unknown, on_cut=on_cut)
+    how: dict[str, Any] = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
+    rows = encoded(tokenizer, texts, config, settings, where=where, **how)
     vectors = Vectors(model.encoder, settings.pooling, settings.unit)
     return by_length(_vectors, vectors, rows, config, settings.width(config))
 
@@ -112,27 +111,16 @@ def encoded(
     *,
     where: Sequence[str] | None,
     allow_unknown: bool,
+    truncate: Truncate,
     on_cut: OnCut | None,
 ) -> list[list[int]]:
     """The ids of each text as the settings have it read; those that are longer than they allow are truncated."""
-    room = settings.room(config)
     check_list(texts)
     texts = [settings.prompt + text for text in texts] if settings.prompt else texts
     texts = [text.lower() for text in texts] if settings.lowercase else texts
-    context = None if settings.max_tokens else room
-    rows = encode_texts(tokenizer, texts, where=where, context=context, allow_unknown=allow_unknown)
-    if cut := [place for place, ids in zip(places_of(texts, where), rows, strict=True) if len(ids) > room]:
-        if on_cut is None:
-            warnings.warn(said_of_cut(len(cut), cut[0], room), stacklevel=4)
-        else:
-            on_cut(cut)
-    return [enclose(tokenizer, ids[:room]) if config.enclosed else ids[:room] for ids in rows]
-
-
-def said_of_cut(count: int, first: str, room: int) -> str:
-    """That so many texts were truncated, the first of them where."""
-    many = "1 text is" if count == 1 else f"{count:,} texts are"
-    return f"{many} longer than the {room:,} tokens that this encoder reads, and truncated (first: {first})"
+    how: dict[str, Any] = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
+    how |= {"context": settings.room(config), "enclosed": config.enclosed}
+    return encode_texts(tokenizer, texts, where=where, **how)
 
 
 def by_length(

@@ -210,12 +210,7 @@ class Writer:
             InputError: a text has fewer than two tokens, or holds what the vocabulary does not have.
             WorkError: the model's outputs are not finite.
         """
-        rows = self._encode(texts, "text", where)
-        places = places_of(texts, where)
-        for place, ids in zip(places, rows, strict=True):
-            if len(ids) < 2:
-                fix = "give a longer text"
-                raise InputError("the text has one token, and the first is not scored", where=place, fix=fix)
+        rows = self.encode_scored(texts, where=where)
         scores = [
             TextScore(
                 tuple(map(self.tokenizer.token, ids)),
@@ -224,11 +219,20 @@ class Writer:
             )
             for text, ids, logprobs in zip(texts, rows, score_texts(self.model, rows), strict=True)
         ]
-        for place, score in zip(places, scores, strict=True):
+        for place, score in zip(places_of(texts, where), scores, strict=True):
             if not all(map(math.isfinite, score.logprobs)):
                 fix = "check that its weights are finite"
                 raise WorkError("the model's log-probabilities are not finite", where=place, fix=fix)
         return scores
+
+    def encode_scored(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[list[int]]:
+        """The ids of each text, as `score` scores them. Takes it and raises InputError as that does."""
+        rows = self._encode(texts, "text", where)
+        for place, ids in zip(places_of(texts, where), rows, strict=True):
+            if len(ids) < 2:
+                fix = "give a longer text"
+                raise InputError("the text has one token, and the first is not scored", where=place, fix=fix)
+        return rows
 
     def _turns(
         self,

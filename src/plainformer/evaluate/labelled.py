@@ -13,6 +13,7 @@ from plainformer.decode.labeller import Labeller
 from plainformer.errors import InputError
 from plainformer.evaluate.classification import ClassificationScores, score_labels
 from plainformer.evaluate.report import Likelihood, environment
+from plainformer.text.truncation import said_of_cut
 
 CHUNK = 512  # texts told apart between two reports of progress
 
@@ -26,6 +27,7 @@ class LabelledReport:
         texts: how many texts were told apart: all of the set.
         blank: lines of the set that are blank, and so no texts.
         unknown: tokens that were read as unknown.
+        truncated: which texts were not read as a whole, in words; empty where all were.
         likelihood: how well the right labels were predicted; its `tokens` are texts.
         scores: accuracy, macro-F1, and every label's own.
         seconds: wall time.
@@ -36,6 +38,7 @@ class LabelledReport:
     texts: int
     blank: int
     unknown: int
+    truncated: str
     likelihood: Likelihood
     scores: ClassificationScores
     seconds: float
@@ -48,6 +51,7 @@ class LabelledReport:
             "texts": self.texts,
             "blank": self.blank,
             "unknown": self.unknown,
+            "truncated": self.truncated,
             "nll": self.likelihood.nll,
             "scores": self.scores.as_dict(),
             "seconds": self.seconds,
@@ -63,6 +67,7 @@ class LabelledReport:
                 "",
                 f"nll {self.likelihood.nll:.4f} nats a text",
                 *([f"{self.unknown:,} tokens were read as unknown"] if self.unknown else []),
+                *([self.truncated] if self.truncated else []),
                 *(f"warning: {warning}" for warning in self.scores.warnings),
             ]
         )
@@ -78,7 +83,8 @@ def evaluate_labelled(
 ) -> tuple[LabelledReport, list[str]]:
     """The report, and the label that each line of the set was given; nothing for a blank line.
 
-    Every text counts. What the vocabulary lacks is read as unknown, as in training.
+    Every text counts. One that is too long is truncated as the labeller does, or an error where it does not. What the
+    vocabulary lacks is read as unknown, as in training.
 
     Args:
         model, data: what to call them in the report.
@@ -90,13 +96,16 @@ def evaluate_labelled(
     began = time.monotonic()
     check_labels(held_out, labeller.labels)
     rows = labeller.tokenizer.encode_batch(held_out.texts)
-    check_readable(held_out, rows, labeller.model.config.room)
+    most, way = labeller.room, labeller.truncate
+    check_readable(held_out, rows, most if way == "no" else None)
+    long = [held_out.origin[index] for index, ids in enumerate(rows) if len(ids) > most]
     lines = [index for index, label in enumerate(held_out.labels) if label]
     if not lines:
         raise InputError("there are only blank lines", where=data, fix="give at least one text and its label")
     texts, found = held_out.select(lines), []
     for at in range(0, len(texts), CHUNK):
-        found.append(labeller.logprobs(texts.texts[at : at + CHUNK], allow_unknown=True))
+        part = texts.texts[at : at + CHUNK]
+        found.append(labeller.logprobs(part, allow_unknown=True, on_cut=lambda _: None))  # counted above
         if progress is not None:
             progress(min(at + CHUNK, len(texts)), len(texts))
     logprobs = np.concatenate(found)
@@ -111,6 +120,7 @@ def evaluate_labelled(
         texts=len(texts),
         blank=len(held_out) - len(texts),
         unknown=sum(map(labeller.tokenizer.count_unknown, rows)),
+        truncated=said_of_cut(len(long), long[0], most, way) if long else "",
         likelihood=Likelihood(nll=-float(of_right.astype(np.float64).mean()), tokens=len(texts)),
         scores=score_labels(texts.labels, given, labeller.labels),
         seconds=time.monotonic() - began,

@@ -249,6 +249,10 @@ class EncoderConfig(SingleStackConfig):
         """The most tokens of a text that it reads: its context, less the two that enclose a text."""
         return self.context - 2 * self.enclosed
 
+    def with_room(self, tokens: int) -> "EncoderConfig":
+        """The same, to read texts of so many tokens."""
+        return replace(self, context=tokens + 2 * self.enclosed)
+
     def with_labels(self, labels: Sequence[str], **changes: Any) -> "EncoderConfig":
         """The classifier with this encoder, other settings changed as given."""
         return replace(self, labels=tuple(labels), **{"head": True, **changes})

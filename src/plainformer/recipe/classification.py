@@ -34,7 +34,15 @@ class LabelledOptions(Section):
         default=None, description="So many of the training texts instead of dev; auto: a tenth of each label's."
     )
     test_texts: Count | None = Field(default=None, description="So many of the training texts instead of test.")
-    max_tokens: int = Field(default=128, ge=1, description="Drop a longer text.")
+    max_tokens: int | None = Field(
+        default=None,
+        ge=1,
+        description="Tokens of a text that are read, which a new model's context follows; unset: all that it can read.",
+    )
+    truncate: Literal["head", "tail", "both", "no"] = Field(
+        default="head",
+        description="Of a longer text, which tokens are read: the first, the last, half of each; no: it is left out.",
+    )
     min_label_count: int = Field(default=2, ge=1, description="Refuse a label that fewer training texts have.")
     batch_tokens: int = Field(default=4096, ge=1, description="Rows x padded length of a batch.")
     buckets: int = Field(default=4, ge=1, description="At most this many batch shapes; each is compiled once.")
@@ -52,12 +60,12 @@ class LabelledOptions(Section):
     @model_validator(mode="before")
     @classmethod
     def _fill(cls, values: Any) -> Any:
-        return with_dev_set(values, "dev_texts")
+        return with_dev_set(_as_it_was_meant(values), "dev_texts")
 
     @model_validator(mode="after")
     def _check(self) -> "LabelledOptions":
         check_held_out("texts", self.dev, self.dev_texts, self.test, self.test_texts)
-        if self.batch_tokens < self.max_tokens:
+        if self.max_tokens and self.batch_tokens < self.max_tokens:
             what = f"a batch of {self.batch_tokens} tokens cannot hold max_tokens = {self.max_tokens}"
             broken("batch_tokens", what, "raise batch_tokens or lower max_tokens")
         return self
@@ -88,10 +96,16 @@ class ClassificationRecipe(Recipe):
 
     @model_validator(mode="after")
     def _check_context(self) -> "ClassificationRecipe":
-        if self.model.start is None and (context := self.model.trial().context) < self.data.max_tokens:
-            what = f"a context of {context} cannot hold data.max_tokens = {self.data.max_tokens}"
-            broken("model.context", what, "raise model.context or lower data.max_tokens")
+        most = self.data.max_tokens or 0
+        if self.model.start is None and self.model.context is not None and self.model.trial().room < most:
+            what = f"a context of {self.model.context} cannot hold data.max_tokens = {most}"
+            broken("model.context", what, "leave out model.context, which follows data.max_tokens, or lower that")
         return self
+
+    def shape(self, vocab: int) -> EncoderConfig:
+        """The configuration of a new model. Its context holds `data.max_tokens`, whatever the preset's is."""
+        config: EncoderConfig = self.model.make(vocab=vocab)
+        return config.with_room(max(config.room, self.data.max_tokens or 0))
 
     def anchored(self) -> "ClassificationRecipe":
         return self.model_copy(
@@ -101,3 +115,11 @@ class ClassificationRecipe(Recipe):
                 "model": self.model.anchored(),
             }
         )
+
+
+def _as_it_was_meant(given: Any) -> Any:
+    """A run's own recipe names every setting. Where it has no `truncate`, longer texts were left out then."""
+    whole = {"max_tokens", "min_label_count", "batch_tokens", "buckets"}
+    if isinstance(given, dict) and whole <= given.keys() and "truncate" not in given:
+        return {**given, "truncate": "no"}
+    return given

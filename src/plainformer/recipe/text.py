@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.sections import PlainLossOptions, Section, absolute
@@ -64,8 +64,20 @@ class VocabularyOptions(Section):
         default=None, min_length=1, description="file only: a tokenizer.json, vocab.json, .txt, .model or .tiktoken."
     )
     vocab_size: int = Field(default=4096, ge=8, description="bpe, character: tokens at most, special ones included.")
-    byte_fallback: bool = Field(default=True, description="An unseen character becomes its UTF-8 bytes instead of unk.")
+    byte_fallback: bool | Literal["bpe"] = Field(
+        default=True, description="An unseen character becomes its UTF-8 bytes instead of unk; bpe: of that kind alone."
+    )
     min_frequency: int = Field(default=2, ge=1, description="bpe: a token must be seen this often in the text.")
+
+    @property
+    def spells_bytes(self) -> bool:
+        """Whether an unseen character becomes bytes."""
+        return self.kind == "bpe" if self.byte_fallback == "bpe" else self.byte_fallback
+
+    @field_serializer("byte_fallback")
+    def _decided(self, _: object) -> bool:
+        """What a run keeps, and what is compared when it is resumed."""
+        return self.spells_bytes
 
     @model_validator(mode="after")
     def _check(self) -> "VocabularyOptions":

@@ -46,7 +46,7 @@ class ClassificationTask:
             if held_out is not None:
                 check_labels(held_out, self.labels)
         self.start = open_start(recipe.model, MaskedLanguageModel)
-        if self.start:
+        if self.start and data.max_tokens and self._is_bounded() and data.truncate == "no":
             check_room(self.start.config.room, data.max_tokens)
 
     def fingerprints(self) -> dict[str, str]:
@@ -73,8 +73,10 @@ class ClassificationTask:
             console.say(note)
         if self.parts.dev or self.parts.test:
             console.say(split_line(recipe.data.train, self.parts, "texts"))
+        self._say_length(config, console)
         if self.test:  # now, and not at the end of the training
-            check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), config.room)
+            most = config.room if recipe.data.truncate == "no" else None
+            check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), most)
         train_set = self._clean("train", self.train, tokenizers, console)
         dev_set = self._clean("dev", self.dev, tokenizers, console)
         loader = self._loader(train_set, tokenizers, multiple=devices * recipe.train.accumulate)
@@ -95,8 +97,10 @@ class ClassificationTask:
 
     def _config(self, tokenizers: Tokenizers) -> Any:
         if self.start is None:
-            return self.recipe.model.make(vocab=tokenizers.source.vocab_size).with_labels(self.labels)
+            return self.recipe.shape(tokenizers.source.vocab_size).with_labels(self.labels)
         config = self.start.config
+        if not self._is_bounded():
+            config = config.with_room(max(config.room, self.recipe.data.max_tokens or 0))
         # What reads a text between two tokens is a BERT, of which the first stands for the whole.
         return config.with_labels(self.labels, **({"pooling": "first"} if config.enclosed else {}))
 
@@ -108,7 +112,8 @@ class ClassificationTask:
     def _from_start(self, config: Any, key: PRNGKeyArray) -> Classifier:
         assert self.start is not None
         masked: Any = self.start.content.model
-        return Classifier.from_masked(masked, config.labels, dropout=config.dropout, pooling=config.pooling, key=key)
+        changes = {name: getattr(config, name) for name in ("dropout", "pooling", "context")}
+        return Classifier.from_masked(masked, config.labels, key=key, **changes)
 
     def _clean(self, name: str, part: Labelled, tokenizers: Tokenizers, console: Console) -> CleanedLabelled:
         tokenizer = tokenizers.source
@@ -117,7 +122,8 @@ class ClassificationTask:
             found = clean_labelled(
                 part,
                 ids=tokenizer.encode_batch(part.texts),
-                max_tokens=self.recipe.data.max_tokens,
+                max_tokens=self._most(tokenizers),
+                truncate=self.recipe.data.truncate,
                 unk_id=tokenizer.unk_id,
                 held_out=held_out if part is self.train else None,
             )
@@ -127,11 +133,35 @@ class ClassificationTask:
             console.say(f"{name}:   warning: no text with the label {', '.join(map(repr, lost))} was kept: not learnt")
         return found
 
+    def _most(self, tokenizers: Tokenizers) -> int:
+        """The most tokens of a text that are read."""
+        room = self._config(tokenizers).room
+        return min(self.recipe.data.max_tokens or room, room)
+
+    def _is_bounded(self) -> bool:
+        """Whether the model that it starts from has a table of positions, which ends."""
+        return self.start is not None and self.start.config.position == "learned"
+
+    def _say_length(self, config: Any, console: Console) -> None:
+        """Say where the model that it starts from has read shorter texts than are to be read."""
+        most = self.recipe.data.max_tokens or 0
+        if self.start is None or most <= (had := self.start.config.room):
+            return
+        if config.room > had:
+            how = f"this one reads {most:,} (data.max_tokens): its positions, {config.position}, go on"
+        else:
+            how = f"has no positions for more: {had:,} are read, and not data.max_tokens = {most:,}"
+        console.say(f"the model that it starts from has read {had:,} tokens, and {how}")
+
     def _loader(self, part: CleanedLabelled, tokenizers: Tokenizers, *, multiple: int) -> LabelledLoader:
         data = self.recipe.data
         tokenizer, enclosed = tokenizers.source, self._config(tokenizers).enclosed
+        rows = [enclose(tokenizer, ids) for ids in part.ids] if enclosed else part.ids
+        if (longest := max(map(len, rows))) > data.batch_tokens:
+            what = f"a batch of {data.batch_tokens} tokens cannot hold the longest text, which has {longest}"
+            raise InputError(what, where="data.batch_tokens", fix="raise it, or lower data.max_tokens")
         return LabelledLoader(
-            [enclose(tokenizer, ids) for ids in part.ids] if enclosed else part.ids,
+            rows,
             part.data.labels,
             self.labels,
             pad=tokenizer.pad_id,
@@ -144,7 +174,9 @@ class ClassificationTask:
     def _content(self, model: Model, tokenizers: Tokenizers) -> ModelFolder:
         recipe = self.recipe
         about = {"name": recipe.name, "description": recipe.description, "data": recipe.data.train}
-        return ModelFolder(model, tokenizers.source, tokenizers.target, {}, about)
+        way = recipe.data.truncate
+        settings = {"max_tokens": 0 if way == "no" else self._most(tokenizers), "truncate": way}
+        return ModelFolder(model, tokenizers.source, tokenizers.target, settings, about)
 
 
 @contextmanager

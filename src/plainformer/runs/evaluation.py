@@ -1,7 +1,7 @@
 """A finished run, or any model folder, scored: on pairs, on text or on labelled texts, as its kind of model is."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -95,7 +95,7 @@ def evaluate_run(
         report, lines = _score_translator(model, pairs_recipe, _own(run, changes), say, progress, base)
     elif isinstance(config, EncoderConfig) and config.labels:
         _refuse_text(text, "a classifier is scored on labelled texts", folder)
-        labels_recipe = recipe or _recipe_of_labeller(model, changes)
+        labels_recipe = recipe or _recipe_of_labeller(model, changes, base)
         report, lines = _score_labeller(model, labels_recipe, _own(run, changes), progress, base)
     elif isinstance(config, EncoderConfig):
         text_recipe = recipe or _recipe_of_text("masked-language-model", model, text, changes)
@@ -179,17 +179,25 @@ def _recipe_of_translator(model: Path, languages: str, changes: Sequence[str], b
 def _score_labeller(
     model: Path, any_recipe: Recipe, run: Path | None, progress: Show, base: Path | None
 ) -> tuple[Result, list[str]]:
-    held_out, name = _labelled_of(_of_task(any_recipe, ClassificationRecipe, model), run)
-    told = partial(progress, "told apart")
-    return evaluate_labelled(load_as(model, Labeller, base=base), held_out, model=str(model), data=name, progress=told)
+    recipe = _of_task(any_recipe, ClassificationRecipe, model)
+    held_out, name = _labelled_of(recipe, run)
+    told, way = partial(progress, "told apart"), recipe.data.truncate
+    labeller = load_as(model, Labeller, base=base)
+    # What left longer texts out of its training reads as much as the model can.
+    most = labeller.max_tokens if way == "no" else recipe.data.max_tokens or 0
+    labeller = replace(labeller, truncate=way, max_tokens=most)
+    return evaluate_labelled(labeller, held_out, model=str(model), data=name, progress=told)
 
 
-def _recipe_of_labeller(model: Path, changes: Sequence[str]) -> Recipe:
+def _recipe_of_labeller(model: Path, changes: Sequence[str], base: Path | None) -> Recipe:
     """For a model folder that belongs to no run: `changes` name the data."""
     if not any(change.replace(" ", "").startswith("data.folder=") for change in changes):
         what = "no labelled texts are named to score the model on"
         raise InputError(what, where=str(model), fix="give --data FOLDER and --pairs NAME")
-    return parse_recipe('task = "classification"\n[data]\n[train]\nsteps = 1\n', changes, where=str(model))
+    labeller = load_as(model, Labeller, base=base)
+    data = {"truncate": labeller.truncate} | ({"max_tokens": labeller.max_tokens} if labeller.max_tokens else {})
+    text = toml.dumps({"task": "classification", "data": data, "train": {"steps": 1}})
+    return parse_recipe(text, changes, where=str(model))
 
 
 def _test_set(name: str | None) -> str:

@@ -79,4 +79,4 @@ def check_room(places: int, max_tokens: int) -> None:
     """Raises InputError where a text of `max_tokens` is longer than the model that it starts from can read."""
     if places < max_tokens:
         what = f"the model that it starts from reads {places} tokens"
-        raise InputError(what, where="data.max_tokens", fix="lower it to that")
+        raise InputError(what, where="data.max_tokens", fix="lower it to that, or leave it out")

@@ -26,6 +26,7 @@ from plainformer.text import (
     train_character,
 )
 
+_SPELLS = "tokenizer.byte_fallback=true, or tokenizer.kind=byte, knows every character"
 DEV_TOKENS = 4096  # of a batch that is only looked at
 
 
@@ -135,12 +136,12 @@ def learn_tokenizer(options: VocabularyOptions, texts: Iterable[str], *, mask: s
     if options.kind == "byte":
         return byte_tokenizer(SpecialTokens(unk=None, mask=mask))
     if options.kind == "character":
-        return train_character(texts, options.vocab_size, special=special, byte_fallback=options.byte_fallback)
+        return train_character(texts, options.vocab_size, special=special, byte_fallback=options.spells_bytes)
     return train_bpe(
         texts,
         options.vocab_size,
         special=special,
-        byte_fallback=options.byte_fallback,
+        byte_fallback=options.spells_bytes,
         min_frequency=options.min_frequency,
         lead_space=False,
     )
@@ -165,7 +166,9 @@ def dev_rows(context: int, devices: int) -> int:
 
 
 def _say_counts(name: str, counts: Counts, console: Console) -> None:
-    unknown = f", {counts.unknown:,} of them unknown ({counts.unknown / counts.tokens:.3%})" if counts.unknown else ""
+    unknown = ""
+    if counts.unknown:
+        unknown = f", {counts.unknown:,} of them unknown ({counts.unknown / counts.tokens:.3%}; {_SPELLS})"
     each = f", {counts.bytes / counts.tokens:.2f} bytes each" if counts.tokens else ""
     console.say(f"{name}: {counts.tokens:,} tokens{each}{unknown}")
     if counts.inexact_seams:

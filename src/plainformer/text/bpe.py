@@ -27,7 +27,7 @@ def train_bpe(
     special: SpecialTokens = SpecialTokens(),
     byte_fallback: bool = True,
     min_frequency: int = 2,
-    character_coverage: float = 0.9999,
+    character_coverage: float | None = None,
     lead_space: bool = True,
 ) -> Tokenizer:
     """Learn a byte-pair encoding. The same texts give the same tokenizer, byte for byte.
@@ -40,7 +40,8 @@ def train_bpe(
         special: the special tokens; they take the first ids.
         byte_fallback: spell a character outside the alphabet in bytes (256 tokens) instead of making it `unk`.
         min_frequency: a pair seen less often is not merged.
-        character_coverage: the share of the text, in (0, 1], whose characters get a token of their own.
+        character_coverage: the share of the text, in (0, 1], whose characters get a token of their own. If not given,
+            0.9999 with `byte_fallback`, and all of it without: no character of the text is then `unk`.
         lead_space: put a space before each text, so that the first word of a sentence is a word like the others. For
             running text, False: its parts, cut where a line ends, then give the tokens of the whole.
 
@@ -50,15 +51,14 @@ def train_bpe(
     Raises:
         InputError: no text, text that is not Unicode, or a `vocab_size` that cannot hold the characters.
     """
-    if not 0 < character_coverage <= 1:
-        raise InputError(f"character_coverage is {character_coverage}", fix="choose a share above 0 and at most 1")
+    coverage = _coverage(character_coverage, byte_fallback)
     texts = corpus(texts)
     reserved = reserved_tokens(special, byte_fallback=byte_fallback)
     counts = count_characters(texts)
     if lead_space:
         counts[" "] += sum(1 for _ in texts)
     # The space that is put before each text is in the alphabet however rare it is.
-    alphabet = sorted({*(" " if lead_space else ""), *ranked_characters(counts, coverage=character_coverage)})
+    alphabet = sorted({*(" " if lead_space else ""), *ranked_characters(counts, coverage=coverage)})
     least = len(reserved) + len(alphabet)
     if vocab_size < least:
         raise too_small(vocab_size, at_least=least, holds=f"{len(reserved)} reserved and {len(alphabet)} characters")
@@ -80,6 +80,15 @@ def train_bpe(
         backend.normalizer = lead_with_space()
         backend.decoder = Chain([ByteFallback(), Fuse(), drop_leading_space()])
     return Tokenizer(backend, special)
+
+
+def _coverage(given: float | None, byte_fallback: bool) -> float:
+    """The share of the text whose characters get a token. Raises InputError for one that is none."""
+    if given is None:
+        return 0.9999 if byte_fallback else 1.0
+    if not 0 < given <= 1:
+        raise InputError(f"character_coverage is {given}", fix="choose a share above 0 and at most 1")
+    return given
 
 
 def _learn_merges(spans: Iterable[str], size: int, min_frequency: int) -> tuple[list[str], list[tuple[str, str]]]:

@@ -39,13 +39,32 @@ def test_every_text_is_kept_or_counted_under_one_reason() -> None:
     assert report.lines() == [
         "9 texts read, 5 kept, 4 dropped",
         "  dropped as empty: 3 (first: train.tsv:2)",
-        "  dropped as too long: 1 (first: train.tsv:3)",
+        "  dropped as too long: 1 (first: train.tsv:3); data.max_tokens is 11, "
+        "and data.truncate = head, tail or both would keep a part",
         "  3 labels: bad 2 (40.0%), good 2 (40.0%), odd 1 (20.0%)",
         "  tokens a text: min 1, median 3, mean 4.2, 95 % 11, max 11; unknown 4.76 %",
         "  dev: of 3 texts, 2 are also in the training set",
         "  warning: the label 'odd' occurs only once (train.tsv:5), too rarely to be learnt",
     ]
     assert json.loads(json.dumps(report.as_dict()))["labels"] == {"bad": 2, "good": 2, "odd": 1}
+
+
+@pytest.mark.parametrize(
+    ("way", "kept", "said"),
+    [
+        ("head", [10, 11, 12, 13, 14], "the first 5 tokens"),
+        ("tail", [16, 17, 18, 19, 20], "the last 5 tokens"),
+        ("both", [10, 11, 12, 19, 20], "the first 3 and the last 2 tokens"),
+    ],
+)
+def test_a_long_text_is_truncated_where_that_is_wanted_and_counted(way, kept, said) -> None:
+    texts = labelled(("a", "x"), ("b", "y"), ("a", "z"))
+    cleaned = clean_labelled(texts, ids=[[1] * 5, [*range(10, 21)], [2] * 6], max_tokens=5, truncate=way)
+    assert cleaned.ids == [[1] * 5, kept, [2] * 5]
+    report = cleaned.report
+    assert (report.kept, report.dropped["too long"], report.truncated, report.lengths.maximum) == (3, 0, 2, 11)
+    count = "2 (66.7%; first: train.tsv:2)"
+    assert f"  truncated, to {said}: {count}; data.max_tokens sets how many, data.truncate which" in report.lines()
 
 
 def test_nothing_to_say_is_not_said() -> None:

@@ -89,7 +89,7 @@ def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(InputError, match="text 2: the text is empty; give some text"):
         LABELLER.classify(["soup", ""])
     with pytest.raises(InputError, match="text 1: the text has 22 tokens, and the model reads 21 at once"):
-        LABELLER.classify(["I" + " like" * 21])
+        LABELLER.classify(["I" + " like" * 21], truncate="no")
     with pytest.raises(InputError, match="one text was given"):
         LABELLER.classify("soup")
     words = train_word(["I like soup"], 30)
@@ -101,6 +101,35 @@ def test_what_cannot_be_read_is_refused() -> None:
     assert labeller.classify(["I like stew"], allow_unknown=True) == labeller.classify(
         ["I like bread"], allow_unknown=True
     )
+
+
+def test_a_long_text_is_told_by_what_is_kept_of_it_and_python_warns() -> None:
+    long = "I" + " like" * 13 + " soup" * 11
+    labeller = Labeller(LABELLER.model, TOKENIZER, max_tokens=9, truncate="tail")
+    with pytest.warns(
+        UserWarning, match=r"1 text is longer than the 9 tokens that are read \(first: text 2\): kept are"
+    ):
+        told = labeller.logprobs(["soup", long])
+    np.testing.assert_allclose(told[1:], LABELLER.logprobs(["soup" + " soup" * 8]), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        labeller.logprobs([long], truncate="head", on_cut=lambda _: None),
+        LABELLER.logprobs(["I" + " like" * 8]),
+        rtol=1e-4,
+        atol=1e-5,
+    )
+
+
+def test_a_folder_keeps_how_long_texts_were_read(tmp_path: Path) -> None:
+    settings = {"max_tokens": 9, "truncate": "both"}
+    save_folder(ModelFolder(LABELLER.model, TOKENIZER, TOKENIZER, settings), tmp_path)
+    loaded = load(tmp_path)
+    assert (loaded.max_tokens, loaded.truncate, loaded.room) == (9, "both", 9)
+    save_folder(ModelFolder(LABELLER.model, TOKENIZER, TOKENIZER, settings | {"truncate": "left"}), tmp_path)
+    with pytest.raises(InputError, match=r"generation_config\.json: .*no way to truncate called 'left'"):
+        load(tmp_path)
+    save_folder(ModelFolder(LABELLER.model, TOKENIZER, TOKENIZER, settings | {"max_tokens": -9}), tmp_path)
+    with pytest.raises(InputError, match=r"generation_config\.json: .*max_tokens is -9; give 0"):
+        load(tmp_path)
 
 
 def test_a_folder_is_loaded_as_what_it_is_for_with_its_labels(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from plainformer.errors import InputError
 from plainformer.folder import ModelFolder, save_folder, skeleton_of
 from plainformer.models import EncoderConfig, MaskedLanguageModel
 from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
+from plainformer.text.truncation import Truncate
 
 SPECIAL = SpecialTokens(mask="<mask>")
 WORDS = train_bpe(["I like pizza, you like soup", "we like pizza"] * 3, 330, special=SPECIAL)
@@ -39,15 +40,7 @@ READER = make_reader(WORDS)
 
 def encoded(text: str, tokenizer: Tokenizer = WORDS) -> list[str]:
     """The tokens that the model reads for a text with gaps."""
-    seen = []
-
-    class Spy(Reader):
-        def _encode(self, text: str, where: str) -> list[int]:
-            seen.append(super()._encode(text, where))
-            return seen[-1]
-
-    Spy(make_reader(tokenizer).model, tokenizer).fill([text], top=1)
-    return [tokenizer.token(id) for id in seen[0]]
+    return [tokenizer.token(id) for id in make_reader(tokenizer).encode_gaps(text, "here")]
 
 
 @pytest.mark.parametrize(
@@ -136,9 +129,7 @@ def test_what_cannot_be_read_is_refused() -> None:
     with pytest.raises(InputError, match="text 2: the text has no gap; write <mask> where a word is to be guessed"):
         READER.fill(["a <mask>", "a b"])
     with pytest.raises(InputError, match="text 1: the text has 22 tokens, and the model reads 21 at once; shorten it"):
-        READER.fill(["<mask>" + " like" * 21])
-    with pytest.raises(InputError, match="text 1: the text has 22 tokens"):
-        READER.embed(["I" + " like" * 21])
+        READER.embed(["I" + " like" * 21], truncate="no")
     with pytest.raises(InputError, match="text 2: the text is empty"):
         READER.embed(["soup", ""])
     with pytest.raises(InputError, match="text 1: the model's vocabulary does not have 'xz'"):
@@ -152,6 +143,36 @@ def test_what_cannot_be_read_is_refused() -> None:
     plain = train_character(["abc"])
     with pytest.raises(InputError, match="the tokenizer of this model has no mask token"):
         make_reader(plain).fill(["a"])
+
+
+def test_in_a_long_text_a_gap_is_filled_from_as_many_tokens_around_it_as_are_read() -> None:
+    """21 are read: of 70 tokens the first gap has those at the beginning, the second 10 before it and 10 behind."""
+    words = ["<mask>"] + ["like", "pizza", "soup"] * 10 + ["<mask>"] + ["like", "soup", "we"] * 12 + ["you", "like"]
+    around = ["I like <mask>", " ".join(words[:21]), " ".join(words[21:42])]
+    long, told = " ".join(words), []
+    found = READER.fill(["I like <mask>", long], on_cut=told.extend)
+    alone = READER.fill(around)
+    assert told == ["text 2"]
+    assert [[guess.text for guess in gap] for gap in found[1]] == [
+        [guess.text for guess in gaps[0]] for gaps in alone[1:]
+    ]
+    assert found[1][0][0].probability == pytest.approx(alone[1][0][0].probability, rel=1e-4)
+    assert len(found[0]) == 1
+    with pytest.warns(
+        UserWarning, match=r"1 text is longer than the 21 tokens that are read \(first: text 2\): a gap is"
+    ):
+        READER.fill(["I like <mask>", long])
+
+
+def test_a_long_text_has_the_vector_of_what_is_kept_of_it() -> None:
+    long = "I" + " like" * 13 + " soup" * 11
+    kept: dict[Truncate, str] = {"head": "I" + " like" * 13 + " soup" * 7, "tail": "like" + " like" * 9 + " soup" * 11}
+    for way, text in kept.items():
+        assert len(WORDS.encode(text)) == 21
+        found = READER.embed([long], truncate=way, on_cut=lambda _: None)
+        np.testing.assert_allclose(found, READER.embed([text]), rtol=1e-4, atol=1e-5)
+    with pytest.warns(UserWarning, match="kept are the first 11 and the last 10 tokens"):
+        READER.embed([long], truncate="both")
 
 
 def test_a_folder_is_loaded_as_what_it_is_for(tmp_path: Path) -> None:
@@ -183,4 +204,7 @@ def test_an_encoder_that_encloses_reads_a_text_between_bos_and_eos() -> None:
     assert enclosed.fill(["I like <mask>"], top=1)[0][0][0].text == enclosed._texts[best]
     longest = " ".join(["like"] * plain.config.context)
     with pytest.raises(InputError, match="reads 19 at once"):
-        enclosed.embed([longest])
+        enclosed.embed([longest], truncate="no")
+    with pytest.warns(UserWarning, match="1 text is longer than the 19 tokens that are read"):
+        found = enclosed.fill(["<mask> " + longest, "like"][:1], top=1)
+    assert found == enclosed.fill(["<mask>" + " like" * 18], top=1)

@@ -7,7 +7,15 @@ import pytest
 
 from plainformer.errors import InputError
 from plainformer.models.config import EncoderConfig, LanguageModelConfig
-from plainformer.recipe import TASKS, Recipe, difference, dump_recipe, parse_recipe, resume_conflicts
+from plainformer.recipe import (
+    TASKS,
+    ClassificationRecipe,
+    Recipe,
+    difference,
+    dump_recipe,
+    parse_recipe,
+    resume_conflicts,
+)
 from plainformer.validation import descriptions
 
 # Of every task the least that makes a recipe, and one that changes what is its own.
@@ -52,6 +60,7 @@ OTHER = {
     + "repetition_penalty = 1.5\nseed = 11\n",
     "masked-language-model": TEXT.replace('preset = "gpt2"\n', "") + "[mask]\nshare = 0.2\nwhole_words = true\n",
     "classification": '[data]\nfolder = "f"\ntrain = "t"\ndev = "d"\ntest = "e"\nmax_tokens = 40\n'
+    + 'truncate = "both"\n'
     + "min_label_count = 3\nbatch_tokens = 90\nbuckets = 2\n[model]\n"
     + 'start = "runs/masked"\ndropout = 0.25\n[train]\nsteps = 7\n',
 }
@@ -127,6 +136,41 @@ def test_the_models_are_those_of_their_tasks() -> None:
     assert bert == EncoderConfig(vocab=50)
 
 
+def test_a_new_classifiers_context_follows_the_length_of_its_texts() -> None:
+    """One setting for both; what it is without it, and with a context of its own, is as it was."""
+    for settings, context, read in (
+        ([], 512, None),
+        (["data.max_tokens=700"], 700, 700),
+        (["data.max_tokens=40"], 512, 40),
+        (["model.context=64"], 64, None),
+        (["model.context=64", "data.max_tokens=50"], 64, 50),
+    ):
+        recipe = recipe_of("classification", LEAST["classification"], *settings)
+        assert isinstance(recipe, ClassificationRecipe)
+        assert (recipe.shape(vocab=50).context, recipe.data.max_tokens) == (context, read)
+
+
+def test_a_recipe_that_a_run_kept_before_there_was_truncation_leaves_long_texts_out() -> None:
+    kept = 'folder = "a"\ntrain = "train"\ndev = "val"\nmax_tokens = 128\nmin_label_count = 2\n'
+    text = f"[data]\n{kept}batch_tokens = 4096\nbuckets = 4\n[train]\nsteps = 70\n"
+    assert recipe_of("classification", text).data.truncate == "no"
+    assert recipe_of("classification", text, "data.truncate=tail").data.truncate == "tail"
+    assert recipe_of("classification", LEAST["classification"]).data.truncate == "head"
+    resumed = dump_recipe(recipe_of("classification", text))
+    assert 'truncate = "no"' in resumed
+
+
+def test_bytes_of_bpe_alone_are_kept_as_what_they_come_to() -> None:
+    """So that a run kept before with false, by the recipe of characters, is resumed by the same command."""
+    text = LEAST["language-model"] + '[tokenizer]\nkind = "character"\nbyte_fallback = {}\n'
+    said, false = (recipe_of("language-model", text.format(value)) for value in ('"bpe"', "false"))
+    assert difference(said, false) == []
+    changed = recipe_of("language-model", text.format('"bpe"'), "tokenizer.kind=bpe")
+    assert "byte_fallback = true" in dump_recipe(changed)
+    told = recipe_of("language-model", text.format("false"), "tokenizer.kind=bpe")
+    assert "byte_fallback = false" in dump_recipe(told)
+
+
 @pytest.mark.parametrize(
     ("task", "overrides", "said"),
     [
@@ -140,7 +184,12 @@ def test_the_models_are_those_of_their_tasks() -> None:
         ("masked-language-model", ["generate.top_k=1"], "unknown section [generate]"),
         ("classification", ["model.start=x", "model.layers=2"], "model.layers: the shape is that of the model"),
         ("classification", ["data.batch_tokens=9", "data.max_tokens=10"], "a batch of 9 tokens cannot hold"),
-        ("classification", ["model.context=100"], "a context of 100 cannot hold data.max_tokens = 128"),
+        (
+            "classification",
+            ["model.context=100", "data.max_tokens=128"],
+            "a context of 100 cannot hold data.max_tokens = 128; leave out model.context",
+        ),
+        ("classification", ["data.truncate=middle"], "data.truncate"),
         ("classification", ["data.folder="], "data.folder is missing"),
     ],
 )

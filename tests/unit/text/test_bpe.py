@@ -164,6 +164,14 @@ def test_without_bytes_a_new_character_is_unknown() -> None:
     assert tokenizer.encode("xy") == [tokenizer.id(" "), tokenizer.unk_id, tokenizer.unk_id]
 
 
+def test_without_bytes_every_character_of_the_text_is_in_it_however_rare() -> None:
+    """With bytes a character that is one of 40,000 has no token of its own, and needs none."""
+    texts = ["the moon and the sun"] * 2000 + ["the m\u00f6on"]
+    tokenizer = train_bpe(texts, 400, byte_fallback=False)
+    assert tokenizer.count_unknown(tokenizer.encode(texts[-1])) == 0
+    assert train_bpe(texts, 400).id("\u00f6") is None
+
+
 @pytest.mark.parametrize(
     "special",
     [
