@@ -86,7 +86,7 @@ class Outcome:
         """The one line of error, after lines of progress if there are any."""
         *before, line = self.err.splitlines()
         assert self.err.endswith("\n"), self
-        assert all(other.startswith(("step ", "compiling ")) for other in before), self.err
+        assert all(other.startswith(("step ", "compiling ", '  "')) for other in before), self.err
         assert line.startswith("plainformer: "), self.err
         return line.removeprefix("plainformer: ")
 

@@ -147,7 +147,7 @@ def test_a_line_of_ten_thousand_words_is_refused_with_its_place(cli, trained):
         assert outcome.code == 2
         assert outcome.out.count("\n") == 1  # the line before it
         assert outcome.last_line().startswith("stdin:2: the line has ")
-        assert "at most 1,024 are translated at once; split it into sentences" in outcome.last_line()
+        assert "at most 1,024 are taken at once; split it into sentences" in outcome.last_line()
 
 
 @pytest.mark.parametrize(
