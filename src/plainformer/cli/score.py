@@ -50,7 +50,7 @@ def score(
     from plainformer.decode.writer import Writer
 
     begin_work()
-    loaded = load_as(model, (Writer, Translator), "score", base=base)
+    loaded = load_as(model, (Writer, Translator), "score", base=base, say=None)
     if isinstance(loaded, Translator):
         sys.stdout.writelines(_pair_lines(loaded, texts_or_lines(text, file), tokens, as_json))
     else:
