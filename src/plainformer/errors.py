@@ -37,6 +37,14 @@ class WorkError(PlainformerError):
     exit_code = 1
 
 
+def shown(value: object, most: int = 60) -> str:
+    """A value from a file or a command line as a message quotes it: its beginning, where it is long."""
+    # What is nested or large is not spelled out whole only to be cut.
+    text = repr(value[:most] if isinstance(value, str | list | tuple) else value)
+    cut = len(text) > most or (isinstance(value, str | list | tuple) and len(value) > most)
+    return f"{text[: most - 3]}..." if cut else text
+
+
 def reason(failure: Exception) -> str:
     """Why something failed: of the system's errors its words alone, without Python's number and name of a file."""
     return getattr(failure, "strerror", None) or str(failure)

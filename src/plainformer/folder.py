@@ -31,7 +31,7 @@ from plainformer.adapter import (
     save_adapter,
     whole_weights,
 )
-from plainformer.errors import InputError, WorkError, reason
+from plainformer.errors import InputError, WorkError, reason, shown
 from plainformer.interop import reading, sentence
 from plainformer.interop.adapted import adapted
 from plainformer.interop.export import as_checkpoint
@@ -58,12 +58,29 @@ from plainformer.weights_file import ADAPTERS, check_finite, check_shapes, read_
 
 
 @dataclass(frozen=True)
+class GenerationFile:
+    """Where the settings of decoding are from.
+
+    path: the file; None where they are from none.
+    keys: of another library's file: our names of settings -> its names.
+    left_out: what it says that has no counterpart here, with its values.
+    damage: why it cannot be read, if so: there are no settings then, and whoever decodes is told.
+    """
+
+    path: Path | None = None
+    keys: Mapping[str, str] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
+    damage: InputError | None = None
+
+
+@dataclass(frozen=True)
 class ModelFolder:
     """What a folder holds. With one vocabulary both tokenizers are the same object.
 
     generation: the keyword arguments of `decode.GenerationSettings`, or of `decode.SamplingSettings`.
     about: facts for the card and for `config.json`: languages, data, scores.
     adapter: of a model with pairs beside its weights (`nn.lora`), what is kept of it instead of all weights.
+    generation_file: where `generation` is from.
     """
 
     model: Model
@@ -72,6 +89,7 @@ class ModelFolder:
     generation: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
     adapter: Adapter | None = None
+    generation_file: GenerationFile = field(default_factory=GenerationFile)
 
 
 def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> None:
@@ -80,9 +98,12 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
     An adapter then takes away the weights that were there, and weights an adapter, or it would be read in their place.
 
     Raises:
-        InputError: the adapter would take the place of the model that it belongs to.
+        InputError: the adapter would take the place of the model that it belongs to, or the settings of decoding could
+            not be read.
         WorkError: the disk refused.
     """
+    if content.generation_file.damage is not None:
+        raise content.generation_file.damage
     config = {
         "model_type": model_type_of(content.model.config),
         "tokenizer_fingerprints": [content.source_tokenizer.fingerprint, content.target_tokenizer.fingerprint],
@@ -132,6 +153,8 @@ def load_folder(folder: Path, base: Path | None = None) -> ModelFolder:
     Args:
         base: the model that the adapter belongs to, where it does not say so itself or no longer rightly.
 
+    Settings of decoding that cannot be read are no error here: `ModelFolder.generation_file` has it.
+
     Raises:
         InputError: something is missing, damaged, or does not belong together; the message names it.
     """
@@ -154,7 +177,14 @@ def _load_one(folder: Path, base: Path | None = None) -> ModelFolder:
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
     model = _load_model(config, folder, base)
-    return ModelFolder(model, source, target, read_object(folder / "generation_config.json"), about)
+    path, generation, damage = folder / "generation_config.json", {}, None
+    try:
+        generation = read_object(path)
+    except InputError as error:
+        if isinstance(config, EncoderConfig):  # its vectors are as the file says
+            raise
+        damage = error
+    return ModelFolder(model, source, target, generation, about, generation_file=GenerationFile(path, damage=damage))
 
 
 class _Laid(NamedTuple):
@@ -212,12 +242,14 @@ def _of_family(
     assert family is not None
     source, target = reading.read_tokenizers(config, tokenizer or folder)
     left = reading.left_out(family, config, weights)
-    generation, unread = reading.read_generation(family, folder, target)
+    found = reading.read_generation(family, config, folder, target)
+    generation = found.settings
     if isinstance(config, EncoderConfig) and (vectors := sentence.settings_at(folder, config)):
         generation = {**generation, "embed": vectors}
     about = about | ({"left out": " and ".join(left)} if left else {})
-    about = about | ({"left out of its settings of decoding": ", ".join(unread)} if unread else {})
-    return ModelFolder(model, source, target, generation, about | family.warning(config))
+    about = about | ({"left out of its settings of decoding": ", ".join(found.left_out)} if found.left_out else {})
+    origin = GenerationFile(found.path, found.keys, found.left_out, found.damage)
+    return ModelFolder(model, source, target, generation, about | family.warning(config), generation_file=origin)
 
 
 def read_config(folder: Path, base: Path | None = None) -> tuple[AnyConfig, dict[str, Any]]:
@@ -248,9 +280,9 @@ def _read_config(folder: Path) -> _Described:
         return _Described(config, {"name": folder.resolve().name, "imported from": f"a {kind} checkpoint"}, [], family)
     if not isinstance(kind, str) or kind not in KINDS:
         known = f"ours ({', '.join(KINDS)}) and Hugging Face's ({', '.join(FAMILIES)})"
-        raise InputError(f"model_type is {kind!r}, and known are {known}", where=str(path))
+        raise InputError(f"model_type is {shown(kind)}, and known are {known}", where=str(path))
     if not isinstance(about, dict):
-        raise InputError(f"about is {about!r} and must be an object of facts", where=str(path))
+        raise InputError(f"about is {shown(about)} and must be an object of facts", where=str(path))
     fingerprints = values.pop("tokenizer_fingerprints", [])
     config = KINDS[kind].config.from_dict(values, where=str(path))
     if model_type_of(config) != kind:

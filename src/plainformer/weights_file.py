@@ -65,7 +65,7 @@ def _opened(path: Path, what: str, fix: str) -> Iterator[Any]:
 def check_shapes(
     wanted: Mapping[str, Shape], found: Mapping[str, Shape], what: str, *, where: str, fix: str | None = None
 ) -> None:
-    """Raises InputError, which begins with `what`, naming all that is missing, unexpected or misshapen at once."""
+    """Raises InputError, which begins with `what`, naming what is missing, unexpected or misshapen, 24 at most."""
     wrong = [f"{name} is missing" for name in wanted if name not in found]
     wrong += [f"{name} is unexpected" for name in sorted(found) if name not in wanted]
     wrong += [
@@ -74,7 +74,7 @@ def check_shapes(
         if name in found and tuple(found[name]) != shape
     ]
     if wrong:
-        raise InputError(f"{what}: {', '.join(wrong)}", where=where, fix=fix)
+        raise InputError(f"{what}: {some_of(wrong, 24)}", where=where, fix=fix)
 
 
 def check_finite(broken: Sequence[str], of: int, *, where: str, fix: str) -> None:

@@ -28,8 +28,12 @@ def test_settings_of_decoding_that_do_not_go_along_are_said(cli, models, checkpo
     there = shutil.copytree(checkpoint, tmp_path / "there")
     (there / "generation_config.json").write_text('{"num_beams": 4, "temperature": 0.5, "max_length": 99}')
     outcome = cli("import", there, "-o", tmp_path / "model")
-    said = "left out of its settings of decoding: num_beams 4, max_length 99"
+    said = "left out of its settings of decoding: num_beams 4"
     assert outcome.err == f"{there}: {said}\n"
+    direct = cli("generate", there, "moon", "--max-tokens", 2)
+    aside = "settings of decoding without a counterpart here, left out: num_beams 4"
+    assert direct.err == f"plainformer: {there}/generation_config.json: {aside}\n"
+    assert cli("score", there, "moon").err == ""
     assert f"- {said}\n" in (tmp_path / "model" / "README.md").read_text()
     outcome = cli("export", models["translator"], "--to", "huggingface", "-o", tmp_path / "out")
     assert outcome.code == 0, outcome

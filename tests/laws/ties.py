@@ -58,7 +58,7 @@ def search(
             for row, (ids, total) in enumerate(live)
             for token, logprob in enumerate(log_softmax(penalised(next_logits(ids), ids, settings.repetition_penalty)))
             if logprob > -np.inf
-            and may_follow(ids, token, settings.no_repeat_ngram, bos=bos, eos=eos, pad=pad, allowed=None)
+            and may_follow(ids, token, settings.no_repeat_ngram, bos=bos, ends=(eos,), pad=pad, allowed=None)
         ]
         extensions.sort(key=lambda extension: (-extension[0], extension[1], extension[2]))
         width = settings.beam_size - len(finished)
@@ -71,7 +71,7 @@ def search(
         for total, row, token in kept:
             ids = [*before[row][0], token]
             if token == eos or step == bound:
-                finished.append(hypothesis(ids, total, settings, eos))
+                finished.append(hypothesis(ids, total, settings, (eos,)))
             else:
                 live.append((ids, total))
     return max(finished, key=lambda candidate: candidate.score)  # among equals the earliest

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from safetensors.torch import save_file
 
 from plainformer.decode.continuation import continuations
 from plainformer.decode.settings import SamplingSettings
@@ -58,6 +59,11 @@ def saved(model: Any, folder: Path, **how: Any) -> Path:
     words = [f"w{number}" for number in range(min(model.config.vocab_size, 90) - 4)]
     train_word(words, 90).save(folder / "tokenizer.json")
     return folder
+
+
+def save_torch(weights: Mapping[str, Any], path: Path) -> None:
+    """Write PyTorch's arrays as safetensors."""
+    save_file({name: array.contiguous() for name, array in weights.items()}, path, metadata={"format": "pt"})
 
 
 def loaded(folder: Path) -> LanguageModel:

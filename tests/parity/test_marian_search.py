@@ -36,6 +36,18 @@ SEARCHES: dict[str, dict[str, Any]] = {
         "num_beams": 4, "max_length": 7, "forced_bos_token_id": 5, "forced_eos_token_id": EOS, "min_length": 4,
         "num_return_sequences": 4,
     },
+    "beam 4, the shorter the better": {
+        "num_beams": 4, "max_length": 20, "length_penalty": -1.0, "num_return_sequences": 2, "min_length": 4,
+    },
+    "beam 3, the shorter the better, decided": {
+        "num_beams": 3, "max_length": 20, "length_penalty": -0.5, "early_stopping": "never", "min_length": 5,
+    },
+    "three ends, greedy, not before 4": {"max_length": 20, "eos_token_id": [EOS, 9, 12], "min_length": 4},
+    "beam 4, two ends": {"num_beams": 4, "max_length": 20, "eos_token_id": [9, EOS], "num_return_sequences": 4},
+    "beam 3, two ends, the second forced, some never, cut early": {
+        "num_beams": 3, "max_length": 9, "eos_token_id": [EOS, 9], "forced_eos_token_id": 9, "suppress_tokens": [5, 6],
+        "bad_words_ids": [[PAD], [7]],
+    },
 }  # fmt: skip
 
 
@@ -78,15 +90,17 @@ def theirs_found(model: Any, sources: list[list[int]], settings: dict[str, Any])
         said = model.generate(
             torch.tensor(ids),
             attention_mask=torch.tensor(ids != PAD).long(),
-            generation_config=GenerationConfig(**COMMON, **settings),
+            generation_config=GenerationConfig(**settings),
         )
-    rows = [[id for id in row[1:].tolist() if id not in (PAD, EOS)] for row in said]
+    ends = {settings["eos_token_id"]} if isinstance(settings["eos_token_id"], int) else set(settings["eos_token_id"])
+    rows = [[id for id in row[1:].tolist() if id != PAD] for row in said]
+    rows = [row[:-1] if row and row[-1] in ends else row for row in rows]
     each = settings.get("num_return_sequences", 1)
     return [rows[at : at + each] for at in range(0, len(rows), each)]
 
 
 def ours_found(model: Any, sources: list[list[int]], settings: dict[str, Any]) -> list[list[Hypothesis]]:
-    how = GenerationSettings(**MARIAN.generation_from(COMMON | settings, "theirs"))
+    how = GenerationSettings(**MARIAN.generation_from(settings, "theirs"))
     return generate(model, sources, how, bos=PAD, eos=EOS, pad=PAD)
 
 
@@ -94,8 +108,9 @@ def ours_found(model: Any, sources: list[list[int]], settings: dict[str, Any]) -
 def test_the_ids_are_those_of_generate(models: tuple[Any, Any], name: str) -> None:
     theirs, ours = models
     sources = drawn_sources(theirs.config.vocab_size)
-    expected = theirs_found(theirs, sources, SEARCHES[name])
-    found = ours_found(ours, sources, SEARCHES[name])
+    settings = COMMON | SEARCHES[name]
+    expected = theirs_found(theirs, sources, settings)
+    found = ours_found(ours, sources, settings)
     assert [[list(one.ids) for one in hypotheses] for hypotheses in found] == expected
     outputs = [tuple(best[0]) for best in expected]
     assert len(set(outputs)) > 5, "the sources make no difference"

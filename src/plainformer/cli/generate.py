@@ -12,7 +12,7 @@ from plainformer.cli.base import BaseOption
 from plainformer.cli.escapes import escaped, unescaped
 from plainformer.cli.page import Pace, put
 from plainformer.cli.reading import Given, check_argument, check_source, one_text
-from plainformer.cli.work import begin_work
+from plainformer.cli.work import begin_work, say_aside
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def generate(
     from plainformer.decode.writer import Writer
 
     begin_work()
-    writer = load_as(model, Writer, weights=weights, base=base)
+    writer = load_as(model, Writer, weights=weights, base=base, say=say_aside)
     text = _known(writer, one_text(prompt, file, "prompt"), skip_unknown)
     changes = _given(max_tokens=max_tokens, repetition_penalty=repetition_penalty)
     if beam is None:

@@ -24,6 +24,7 @@ def import_(
     check_new_folder(output)
     from dataclasses import replace
 
+    from plainformer.decode.load import settings_of
     from plainformer.folder import load_folder, model_type_of, save_folder
     from plainformer.interop.hub import NAME, fetched
     from plainformer.models.parts import count_parameters
@@ -39,6 +40,7 @@ def import_(
     else:
         folder, name = fetched(checkpoint, revision), f"{checkpoint}@{revision}" if revision else checkpoint
     content = load_folder(folder, base)
+    settings_of(content)  # what will not do is refused now, not when it is used
     short = name.rstrip("/").rpartition("/")[2]
     about = {**content.about, "name": short, "imported from": name}
     check_new_folder(output)  # reading took a while

@@ -2,6 +2,7 @@
 
 import os
 import sys
+import warnings
 from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
@@ -131,6 +132,7 @@ def main() -> None:
     for stream, errors in ((sys.stdout, "strict"), (sys.stderr, "backslashreplace")):
         if isinstance(stream, TextIOWrapper):  # text is UTF-8 here, whatever the locale; a file's name may not be
             stream.reconfigure(encoding="utf-8", errors=errors)
+    warnings.formatwarning = lambda message, *_, **__: f"plainformer: {message}\n"
     debug = "--debug" in sys.argv[1:]
     # Anywhere on the line: it is no verb's option.
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]

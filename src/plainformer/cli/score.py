@@ -55,7 +55,8 @@ def score(
     from plainformer.decode.writer import Writer
 
     begin_work()
-    loaded, bad = load_as(model, (Writer, Translator), "score", base=base), BadLines(on_bad_line)
+    loaded = load_as(model, (Writer, Translator), "score", base=base, say=None)
+    bad = BadLines(on_bad_line)
     if isinstance(loaded, Translator):
         _score_pairs(loaded, texts_or_lines(text, file, bad=bad), bad, tokens, as_json)
     else:

@@ -13,7 +13,7 @@ from plainformer.cli.base import BaseOption
 from plainformer.cli.output import one_line
 from plainformer.cli.progress import show_progress
 from plainformer.cli.reading import Lines, check_source, expected_lines, texts_or_lines
-from plainformer.cli.work import begin_work
+from plainformer.cli.work import begin_work, say_aside
 
 if TYPE_CHECKING:
     from plainformer.decode.translator import Translation, Translator
@@ -63,7 +63,7 @@ def translate(
     from plainformer.decode.translator import Translator
 
     begin_work()
-    translator = load_as(model, Translator, weights=weights, base=base)
+    translator = load_as(model, Translator, weights=weights, base=base, say=say_aside)
     given = {
         "beam_size": beam,
         "n_best": n_best,

@@ -7,6 +7,11 @@ import typer
 from plainformer.cli.progress import clear_line, show_waiting
 
 
+def say_aside(line: str) -> None:
+    """A line for the user that is no output."""
+    typer.echo(f"plainformer: {line}", err=True)
+
+
 def begin_work(*, one_heap: bool = True) -> None:
     """Set this process up to compute; `one_heap` is `machine.keep_freed_memory`'s."""
     from plainformer.machine import cache_folder, keep_compiled_programs, keep_freed_memory
@@ -14,7 +19,7 @@ def begin_work(*, one_heap: bool = True) -> None:
     from plainformer.waiting import watch
 
     keep_freed_memory(one_heap=one_heap)
-    kept.keep_in(cache_folder() / "programs", say=lambda line: typer.echo(f"plainformer: {line}", err=True))
+    kept.keep_in(cache_folder() / "programs", say=say_aside)
     if sys.stderr.isatty():
         watch(show_waiting, clear_line)
     if kept.is_on():  # or JAX would say the same of its own folder, program by program

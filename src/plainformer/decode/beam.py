@@ -10,7 +10,8 @@ The definition, which `reference.py` spells out for one sentence:
 - The rest live on, until the sentence's own length bound: there they are finished as they are, marked as not ended.
 - The search of a sentence ends when nothing lives, or when nothing that lives can displace one of the best `n_best`
   finished ones. Log-probabilities only fall and the penalty only grows with length, so a live hypothesis can reach
-  at most its log-probability over the penalty at the bound; ending there never changes the result.
+  at most its log-probability over the penalty at the bound (with an alpha below 0, where the penalty only falls, over
+  the one of now); ending there never changes the result.
 - Ties: among extensions the lower beam row wins, then the lower token id; among finished ones the earlier.
 
 A beam of one is greedy search.

@@ -8,6 +8,7 @@ The end of sentence is banned only where something else may come: every hypothes
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import NamedTuple
 
 import jax
@@ -20,7 +21,10 @@ from plainformer.shapes import Array, Bool, Float, Int
 
 @dataclass(frozen=True)
 class Rules:
-    """What is compiled into a step of a search: the special tokens, and the constraints of the settings."""
+    """What is compiled into a step of a search: the special tokens, and the constraints of the settings.
+
+    eos: the token that ends a hypothesis, and the one to force where that is wished. others: tokens that end one, too.
+    """
 
     bos: int
     eos: int
@@ -31,22 +35,40 @@ class Rules:
     first_token: int | None = None
     force_end: bool = False
     renormalise: bool = False
+    others: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, settings: GenerationSettings, *, bos: int, eos: int, pad: int) -> "Rules":
+        """`eos` is the end where the settings name none."""
         names = ("no_repeat_ngram", "repetition_penalty", "min_tokens", "first_token", "force_end", "renormalise")
-        return cls(bos, eos, pad, **{name: getattr(settings, name) for name in names})
+        first, *others = settings.end_tokens or (eos,)
+        return cls(bos, first, pad, **{name: getattr(settings, name) for name in names}, others=tuple(others))
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """All tokens that end a hypothesis."""
+        return (self.eos, *self.others)
+
+    def is_end(self, tokens: Int[Array, "..."]) -> Bool[Array, "..."]:
+        """True where a token ends a hypothesis."""
+        return reduce(jnp.logical_or, (tokens == end for end in self.ends))
 
 
 def vocabulary_mask(
-    vocab: int, *, eos: int, forbidden: Sequence[int], allowed: Bool[Array, " tokens"] | None = None
+    vocab: int,
+    *,
+    eos: int,
+    forbidden: Sequence[int],
+    allowed: Bool[Array, " tokens"] | None = None,
+    others: Sequence[int] = (),
 ) -> Bool[Array, " vocab"]:
-    """True on tokens that may be generated: those `allowed` (None: all) and not `forbidden`; always the `eos`.
+    """True on tokens that may be generated: those `allowed` (None: all) and not `forbidden`; always the `eos` and the
+    `others` that end a hypothesis.
 
     `allowed` may be shorter than `vocab`, which counts padding rows; the rest is not allowed.
     """
     mask = jnp.ones(vocab, bool) if allowed is None else jnp.zeros(vocab, bool).at[: allowed.shape[0]].set(allowed)
-    return mask.at[jnp.array(forbidden, jnp.int32)].set(False).at[eos].set(True)
+    return mask.at[jnp.array(forbidden, jnp.int32)].set(False).at[jnp.array([eos, *others])].set(True)
 
 
 def generated_tokens(
@@ -147,7 +169,9 @@ def _under_rules(
     vocab = logits.shape[-1]
     if rules.repetition_penalty != 1.0:
         logits = penalise_repetition(logits, generated_tokens(history, step, vocab), rules.repetition_penalty)
-    possible = vocabulary_mask(vocab, eos=rules.eos, forbidden=(rules.pad, rules.bos), allowed=allowed)[None, :]
+    possible = vocabulary_mask(
+        vocab, eos=rules.eos, forbidden=(rules.pad, rules.bos), allowed=allowed, others=rules.others
+    )[None, :]
     if rules.no_repeat_ngram:
         possible = possible & ~repeated_ngrams(history, step, rules.no_repeat_ngram, vocab)
     if rules.min_tokens:
@@ -161,7 +185,7 @@ def _too_early(
     possible: Bool[Array, "#rows vocab"], step: Int[Array, " rows"], rules: Rules
 ) -> Bool[Array, "rows vocab"]:
     """True on an end of sentence that would come before `min_tokens`, where another token is possible."""
-    end = jnp.arange(possible.shape[1]) == rules.eos
+    end = rules.is_end(jnp.arange(possible.shape[1]))
     others = jnp.any(possible & ~end[None, :], axis=1)
     return end[None, :] & (others & (step + 1 < rules.min_tokens))[:, None]
 

@@ -68,34 +68,36 @@ def continuations(
 ) -> Iterator[list[list[int]]]:
     """What comes after each prompt: at every turn the next tokens of each row, until all have ended.
 
-    A row ends with `eos`, which is not given out, or after `max_tokens`. Rows do not depend on each other.
+    A row ends with `eos`, or one of the settings' `end_tokens` where these are named, which is not given out, or after
+    as many tokens as the settings have room for. Rows do not depend on each other.
 
     Args:
         prompts: token ids, at least one each.
         numbers: the number of each row among the samples of its prompt (0 by default), which its choices depend on.
-        forbidden: ids that are never written.
+        forbidden: ids that are never written, beside those of the settings.
         burst: the most tokens that a turn brings; 1 to see each as it comes.
         on_slide: called whenever a text does not fit the context and a window of it is opened.
 
-    Raises InputError for a prompt that is empty or has an id outside the vocabulary, WorkError for outputs of the model
-    that are not finite.
+    Raises InputError for a prompt that is empty, has an id outside the vocabulary or leaves no room for any token,
+    WorkError for outputs of the model that are not finite.
     """
     if not prompts:
         return
     config, lengths = model.config, _checked_lengths(prompts, model.config.vocab)
-    ends = np.array(lengths, np.int32) + settings.max_tokens
+    ends = np.array([length + _room(length, settings) for length in lengths], np.int32)
     texts = np.full((len(prompts), round_up(int(ends.max()))), UNWRITTEN, np.int32)
     for row, prompt in enumerate(prompts):
         texts[row, : len(prompt)] = prompt
     room = min(round_up(int(ends.max())), config.context)
     keys = _keys(jnp.uint32(settings.seed), jnp.asarray(numbers or [0] * len(prompts), jnp.int32))
     banned = np.zeros(config.rows(config.vocab), bool)
-    banned[list(forbidden)] = True
+    banned[[*forbidden, *settings.forbidden_tokens]] = True
+    closing = settings.end_tokens or (UNWRITTEN if eos is None else eos,)
     # What is not compiled in may change without compiling anew.
     constants = (
         jnp.asarray(banned),
-        jnp.int32(UNWRITTEN if eos is None else eos),
-        replace(settings, seed=0, max_tokens=1),
+        jnp.array(closing, jnp.int32),
+        replace(settings, seed=0, max_tokens=1, max_length=0, end_tokens=(), forbidden_tokens=()),
     )
     least = min(lengths)  # tokens that every row has
     known = 1 if least <= SHORT else least
@@ -113,6 +115,15 @@ def continuations(
             texts, ends = _texts_and_ends(pages, config.rows(config.vocab))
             rows = zip(texts, lengths, ends, strict=True)
             yield [text[max(before, length) : min(known, end)].tolist() for text, length, end in rows]
+
+
+def _room(prompt: int, settings: SamplingSettings) -> int:
+    """How many tokens may follow a prompt of so many. Raises InputError where there is room for none."""
+    room = settings.room(prompt)
+    if room < 1:
+        what = f"the prompt has {prompt:,} tokens, and with max_length {settings.max_length:,} none may follow"
+        raise InputError(what, fix="give a shorter prompt, or max_tokens instead")
+    return room
 
 
 def _checked_lengths(prompts: Sequence[Sequence[int]], vocab: int) -> list[int]:
@@ -213,7 +224,7 @@ def _write(
     until: Int[Array, ""],
     keys: Key[Array, " rows"],
     banned: Bool[Array, " vocab"],
-    eos: Int[Array, ""],
+    closing: Int[Array, " ends"],
     settings: SamplingSettings,
 ) -> _Pages:
     """Go on until every row has `until` tokens, or has ended."""
@@ -229,7 +240,7 @@ def _write(
         # The token at a place of a text is drawn with the key of that place, wherever the window stands.
         drawn = sample(logits, jax.vmap(jax.random.fold_in, (0, None))(keys, place), settings)
         unwritten = texts[:, place] == UNWRITTEN
-        ended = unwritten & (drawn == eos) & (place < pages.ends)
+        ended = unwritten & jnp.any(drawn[:, None] == closing[None, :], axis=1) & (place < pages.ends)
         return _Pages(
             texts=texts.at[:, place].set(jnp.where(unwritten, drawn, texts[:, place])),
             ends=jnp.where(ended, place, pages.ends),

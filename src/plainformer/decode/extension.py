@@ -8,15 +8,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.decode.constraints import Candidates
+from plainformer.decode.constraints import Candidates, Rules
 from plainformer.decode.contract import Hypotheses
 from plainformer.decode.search import Query, Search
 from plainformer.shapes import Array, Bool, Float, Int
 
 
 def looked_at(query: Query, beam: int) -> int:
-    """How many of the best extensions of a beam are looked at."""
-    return 2 * beam if _is_full(query, beam) else beam
+    """How many of the best extensions of a beam are looked at: of a full one so many that not all can end."""
+    return (1 + len(query.rules.ends)) * beam if _is_full(query, beam) else beam
 
 
 def _is_full(query: Query, beam: int) -> bool:
@@ -43,20 +43,20 @@ def _shrinking(query: Query, search: Search, candidates: Candidates) -> Search:
     after = _with(search, *_best_extensions(search, candidates, looked_at(query, beam)))
     kept = jnp.arange(beam)[None, :] < (beam - search.count)[:, None]
     after = _with_logprobs(after, jnp.where(kept, after.logprobs, -jnp.inf))
-    return _stop_where_decided(_finish(after, query.weights, query.rules.eos), query.weights, query.n_best)
+    return _stop_where_decided(_finish(after, query.weights, query.rules), query.weights, query.n_best)
 
 
-def _finish(search: Search, weights: Float[Array, " lengths"], eos: int) -> Search:
+def _finish(search: Search, weights: Float[Array, " lengths"], rules: Rules) -> Search:
     """Move hypotheses that ended, or that reached their sentence's bound, from the beam to the finished ones."""
     batch, beam = search.logprobs.shape
-    ended = search.last == eos
+    ended = rules.is_end(search.last)
     leaves = (search.logprobs > -jnp.inf) & (ended | (search.step >= search.bounds)[:, None])
     # The places after those taken, in the order of the beam; a row that stays gets a place that does not exist.
     places = search.count[:, None] + jnp.cumsum(leaves, axis=1, dtype=jnp.int32) - 1
     places = jnp.where(leaves, places, beam)
     at = (jnp.broadcast_to(jnp.arange(batch)[:, None], places.shape), places)
     finished = jax.tree.map(
-        lambda old, new: old.at[at].set(new, mode="drop"), search.finished, _as_hypotheses(search, weights, eos)
+        lambda old, new: old.at[at].set(new, mode="drop"), search.finished, _as_hypotheses(search, weights, rules)
     )
     return eqx.tree_at(
         lambda s: (s.logprobs, s.finished, s.count),
@@ -75,7 +75,9 @@ def _stop_where_decided(search: Search, weights: Float[Array, " lengths"], n_bes
     The whole beam or nothing: without a hopeless row the others' extensions would meet less competition.
     """
     needed = jax.lax.top_k(search.finished.scores, n_best)[0][:, -1]
-    reachable = search.logprobs * weights[search.bounds][:, None]
+    # The least weight is that of the last length, or, where short outputs are preferred, of this one.
+    least = jnp.minimum(weights[search.bounds], weights[search.step])
+    reachable = search.logprobs * least[:, None]
     # A tie does not displace: the earlier of two equal scores comes first.
     return _only_where(jnp.any(reachable > needed[:, None], axis=1), search)
 
@@ -86,15 +88,16 @@ def _stop_where_decided(search: Search, weights: Float[Array, " lengths"], n_bes
 
 
 def _full(query: Query, search: Search, candidates: Candidates) -> Search:
-    """The best 2K extensions are looked at: at most K of them end, so that K go on. Only the first K may be finished.
+    """The best 2K extensions are looked at: at most K of them end, so that K go on; with more tokens that end one,
+    so many times K more. Only the first K may be finished.
 
     So it is in the Hugging Face library, which decides which rows go on, what is kept and when it ends as it is here.
     """
-    beam, weights, eos = search.logprobs.shape[1], query.weights, query.rules.eos
+    beam, weights, rules = search.logprobs.shape[1], query.weights, query.rules
     both = _with(search, *_best_extensions(search, candidates, looked_at(query, beam)))
-    ends = (both.last == eos) | (both.step >= both.bounds)[:, None]
-    arrive = ends & (jnp.arange(2 * beam) < beam)[None, :] & (both.logprobs > -jnp.inf)
-    arrivals = _as_hypotheses(both, weights, eos)
+    ends = rules.is_end(both.last) | (both.step >= both.bounds)[:, None]
+    arrive = ends & (jnp.arange(both.last.shape[1]) < beam)[None, :] & (both.logprobs > -jnp.inf)
+    arrivals = _as_hypotheses(both, weights, rules)
     arrivals = eqx.tree_at(lambda h: h.scores, arrivals, jnp.where(arrive, arrivals.scores, -jnp.inf))
     all_ended = jax.tree.map(lambda old, new: jnp.concatenate([old, new], axis=1), search.finished, arrivals)
     best = jnp.argsort(-all_ended.scores, axis=1, stable=True)[:, :beam]
@@ -120,8 +123,10 @@ def _is_over(query: Query, search: Search) -> Bool[Array, " batch"]:
     beam = search.logprobs.shape[1]
     if query.stop == "enough":
         return search.count >= beam
-    length = search.bounds if query.stop == "decided" else search.step
-    hoped = search.logprobs.max(axis=1) * query.weights[length]
+    weight = query.weights[search.step]
+    if query.stop == "decided":
+        weight = jnp.minimum(weight, query.weights[search.bounds])
+    hoped = search.logprobs.max(axis=1) * weight
     return (search.count >= beam) & (hoped <= search.finished.scores.min(axis=1))
 
 
@@ -165,11 +170,11 @@ def _with(
     )
 
 
-def _as_hypotheses(search: Search, weights: Float[Array, " lengths"], eos: int) -> Hypotheses:
+def _as_hypotheses(search: Search, weights: Float[Array, " lengths"], rules: Rules) -> Hypotheses:
     """The rows of the beam as they would be if they were complete."""
     lengths = jnp.broadcast_to(search.step[:, None], search.last.shape)
     scores = search.logprobs * weights[search.step][:, None]
-    return Hypotheses(search.tokens, lengths, search.logprobs, scores, search.last == eos)
+    return Hypotheses(search.tokens, lengths, search.logprobs, scores, rules.is_end(search.last))
 
 
 def _only_where(goes_on: Bool[Array, " batch"], search: Search) -> Search:

@@ -16,10 +16,12 @@ from plainformer.decode.contract import EncoderDecoder, Hypothesis
 from plainformer.decode.plan import Costs, Planner, shares
 from plainformer.decode.pool import Shape, compile_ahead, is_ready, search_pool, shape_of
 from plainformer.decode.search import Query
-from plainformer.decode.settings import PAPER, GenerationSettings
+from plainformer.decode.settings import PAPER, GenerationSettings, check_tokens
 from plainformer.errors import InputError, WorkError
 from plainformer.models.config import TransformerConfig
 from plainformer.shapes import Array, Bool
+
+MOST_ROWS = 16  # of a beam that leave the sentences side by side as many as they may be
 
 
 def generate(
@@ -46,24 +48,32 @@ def generate(
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
         bos, eos, pad: ids of the target vocabulary. source_eos: the end of a source, where that is another id.
         batch_tokens: the most tokens that there is room for side by side, beams not counted; sources may be padded to
-            twice as many. The decoder runs `beam_size` rows for each sentence, so memory grows with both.
+            twice as many. The decoder runs `beam_size` rows for each sentence, so memory grows with both; with a beam
+            of more than 16 there are fewer sentences side by side.
         allowed: the ids that may be generated, None for the whole vocabulary. `pad` and `bos` never, `eos` always.
         expected: how many sources are to come from now on, these included: for many it pays to compile more shapes.
             These alone, if not given.
         progress: called whenever some are done, with the numbers of sources done and of all.
 
     Raises:
-        InputError: an id is not in the vocabulary, or a source is longer than learned positions reach.
+        InputError: an id is not in the vocabulary, a source is longer than learned positions reach, or the length
+            penalty of the longest output is no number.
         WorkError: the model's outputs are not finite.
     """
     config = model.config
     check_ids(sources, config.source_vocab, config, "source")
+    check_tokens(settings, config.target_vocab)
+    if settings.forbidden_tokens:
+        known = range(config.target_vocab) if allowed is None else allowed
+        allowed = set(known) - set(settings.forbidden_tokens)
     mask = None if allowed is None else _allowed_mask(allowed, config.target_vocab)
     rules = Rules.of(settings, bos=bos, eos=eos, pad=pad)
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
     limit, beam, at_once = position_limit(config), settings.beam_size, searches_at_once()
     times = max(1.0, (expected or 0) / max(1, len(sources)))
+    settings.check_length(max((settings.bound(len(source), limit) for source in closed), default=1))
+    batch_tokens = min(batch_tokens, -(-MOST_ROWS * batch_tokens // beam))
 
     def query(width: int) -> Query:
         return make_query(model, settings, rules, settings.bound(width, limit), mask)

@@ -1,5 +1,7 @@
 """A model folder, or a run, as the object that uses its model."""
 
+import warnings
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
@@ -38,7 +40,20 @@ USERS: dict[type[Model], Any] = {
 User = TypeVar("User")
 
 
-def load(folder: str | Path, *, weights: str = "float32", base: str | Path | None = None) -> Any:
+Said = Callable[[str], None]
+
+
+def _warned(line: str) -> None:
+    warnings.warn(line, stacklevel=3)
+
+
+def load(
+    folder: str | Path,
+    *,
+    weights: str = "float32",
+    base: str | Path | None = None,
+    say: Said | None = _warned,
+) -> Any:
     """The model in `folder`, or that of a run (`find_model`): a `Translator`, `Writer`, `Reader` or `Labeller`.
 
     Args:
@@ -46,6 +61,8 @@ def load(folder: str | Path, *, weights: str = "float32", base: str | Path | Non
             decoding, for w8a8 the inputs of their products as well (`nn.laid_out`). Scores of given texts are computed
             in float32 all the same. For int8 and w8a8 other processes make machine code, the first time.
         base: the model that an adapter belongs to, where it is not where the adapter says.
+        say: told what a folder of another library says about decoding that has no counterpart here; a warning if not
+            given, None for who does not decode.
 
     Raises:
         InputError: there is none, or it is damaged; no such weights, or a model that does not decode.
@@ -56,16 +73,16 @@ def load(folder: str | Path, *, weights: str = "float32", base: str | Path | Non
     if weights in INT8 and default_device().platform == "cpu":
         foreign_code.make_ahead(foreign_code.DECODING)
     content = load_folder(found, None if base is None else Path(base))
-    try:
-        user = USERS[type(content.model)].of(content)
-        if weights == "float32":
-            return user
-        if not isinstance(user, Translator | Writer):
-            raise InputError(f"only what decodes can have {weights} weights", fix="leave them float32")
-        return replace(user, weights=weights)
-    except InputError as error:
-        where = found / "generation_config.json"
-        raise InputError(f"{error.where or 'settings'}: {error.what}", where=str(where), fix=error.fix) from error
+    user = USERS[type(content.model)].of(content)
+    if say is not None and (left_out := content.generation_file.left_out):
+        said = f"settings of decoding without a counterpart here, left out: {', '.join(left_out)}"
+        say(f"{content.generation_file.path}: {said}")
+    if weights == "float32":
+        return user
+    if not isinstance(user, Translator | Writer):
+        what = f"only what decodes can have {weights} weights"
+        raise InputError(what, where=str(found), fix="leave them float32")
+    return replace(user, weights=weights)
 
 
 def settings_of(content: ModelFolder) -> dict[str, Any]:
@@ -75,7 +92,11 @@ def settings_of(content: ModelFolder) -> dict[str, Any]:
         InputError: settings that will not do.
     """
     user = USERS[type(content.model)].of(content)
-    return asdict(user.settings) if isinstance(user, Translator | Writer) else dict(content.generation)
+    if not isinstance(user, Translator | Writer):
+        return dict(content.generation)
+    if user.unusable is not None:
+        raise user.unusable
+    return asdict(user.settings)
 
 
 def load_as(
@@ -85,16 +106,18 @@ def load_as(
     *,
     weights: str = "float32",
     base: str | Path | None = None,
+    say: Said | None = _warned,
 ) -> User:
     """`load`, where only one kind will do, or one of some.
 
     Args:
         verb: what it is wanted for, where that is not what the (first) kind is made for.
+        weights, say: as for `load`.
 
     Raises:
         InputError: as `load`, and for a model of another kind.
     """
-    found = load(folder, weights=weights, base=base)
+    found = load(folder, weights=weights, base=base, say=say)
     if not isinstance(found, wanted):
         first = wanted[0] if isinstance(wanted, tuple) else wanted
         own = "embed" if isinstance(found, Reader) and not found.model.config.head else VERBS[type(found)]

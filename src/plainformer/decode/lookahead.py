@@ -11,7 +11,7 @@ from plainformer.decode.constraints import Rules
 from plainformer.decode.continuation import read, round_up
 from plainformer.decode.contract import Hypothesis
 from plainformer.decode.search import SLOTS, Query, Search
-from plainformer.decode.settings import GenerationSettings
+from plainformer.decode.settings import GenerationSettings, check_tokens
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
 from plainformer.programs.program import program
@@ -42,10 +42,9 @@ def best_continuations(
     check_vocabulary([prompt], config.vocab, "prompt")
     if not prompt:
         raise InputError("the prompt is empty", fix="give at least one token")
-    if settings.first_token is not None and settings.first_token >= config.vocab:
-        what = f"first_token is {settings.first_token}, and the vocabulary has {config.vocab:,} tokens"
-        raise InputError(what, where="generation.first_token", fix=f"give an id from 0 to {config.vocab - 1}, or none")
-    if settings.force_end and eos is None:
+    check_tokens(settings, config.vocab)
+    settings.check_length(max_tokens)
+    if settings.force_end and eos is None and not settings.end_tokens:
         raise InputError("there is no end of text to force", where="generation.force_end", fix="leave it out")
     needed = len(prompt) - 1 + max_tokens  # the last token is not read
     if needed > config.context:
@@ -57,7 +56,7 @@ def best_continuations(
     nothing = config.rows(config.vocab)  # an id that never comes
     rules = Rules.of(settings, bos=nothing, eos=nothing if eos is None else eos, pad=nothing)
     allowed = np.ones(config.vocab, bool)
-    allowed[list(forbidden)] = False
+    allowed[[*forbidden, *settings.forbidden_tokens]] = False
     known = np.array([prompt[:-1]], np.int32).reshape(1, -1)
     room = round_up(known.shape[1])
     search = _begin(

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.contract import EncoderDecoder, Hypothesis
+from plainformer.decode.sampling import in_range
 from plainformer.decode.settings import GenerationSettings, SamplingSettings
 from plainformer.decode.window import window_start
 from plainformer.models.language_model import LanguageModel
@@ -70,12 +71,14 @@ def continuation(
     """What sample `number` of a language model writes after `prompt`."""
     key = jax.random.fold_in(jax.random.key(settings.seed), number)
     text = list(prompt)
-    while len(text) < len(prompt) + settings.max_tokens:
+    ends = settings.end_tokens or (eos,)
+    forbidden = [*forbidden, *settings.forbidden_tokens]
+    while len(text) < len(prompt) + settings.room(len(prompt)):
         window = text[window_start(len(text), context) :]
         logits = penalised(next_logits(window), text, settings.repetition_penalty)
         logits[list(forbidden)] = -np.inf
         token = choose(logits, jax.random.fold_in(key, len(text)), settings)
-        if token == eos:
+        if token in ends:
             break
         text.append(token)
     return text[len(prompt) :]
@@ -86,13 +89,13 @@ def choose(logits: np.ndarray, key: PRNGKeyArray, settings: SamplingSettings) ->
     ranked = sorted(range(len(logits)), key=lambda token: (-logits[token], token))
     if settings.temperature == 0.0:
         return ranked[0]
-    scaled = (logits - logits[ranked[0]]) / np.float32(settings.temperature)
+    scaled = (logits - logits[ranked[0]]) / np.float32(in_range(settings.temperature))
     ranked = ranked[: settings.top_k or None]
     probability = np.exp(scaled[ranked]) / np.exp(scaled[ranked]).sum()
     kept = np.full_like(scaled, -np.inf)
     before = 0.0
     for token, p in zip(ranked, probability, strict=True):
-        if settings.top_p < 1.0 and before >= settings.top_p:
+        if settings.top_p < 1.0 and before >= in_range(settings.top_p):
             break
         if p >= settings.min_p * probability[0]:
             kept[token] = scaled[token]
@@ -116,6 +119,7 @@ def beam_search(
     A shrinking beam searches to the end here; when a full one stops is part of what it finds. `on_cut` is told,
     wherever an extension falls outside the beam, by how much the last that stays is better.
     """
+    ends = settings.end_tokens or (eos,)
     live: list[tuple[list[int], np.float32]] = [([], np.float32(0.0))]
     finished: list[Hypothesis] = []
     for step in range(1, bound + 1):
@@ -123,25 +127,25 @@ def beam_search(
         for row, (ids, total) in enumerate(live):
             logits, no_repeat = next_logits(ids), settings.no_repeat_ngram
             banned = [
-                not may_follow(ids, token, no_repeat, bos=bos, eos=eos, pad=pad, allowed=allowed)
+                not may_follow(ids, token, no_repeat, bos=bos, ends=ends, pad=pad, allowed=allowed)
                 for token in range(len(logits))
             ]
-            logprobs = next_logprobs(logits, ids, settings, banned, eos=eos, last=step == bound)
+            logprobs = next_logprobs(logits, ids, settings, banned, ends=ends, last=step == bound)
             extensions += [(total + logprob, row, token) for token, logprob in enumerate(logprobs)]
         possible = [extension for extension in extensions if extension[0] > -np.inf]
         possible.sort(key=lambda extension: (-extension[0], extension[1], extension[2]))
         beam = settings.beam_size
         full = settings.beam == "full" and beam > 1
-        width = 2 * beam if full else beam - len(finished)
+        width = (1 + len(ends)) * beam if full else beam - len(finished)
         if len(possible) > width:
             on_cut(float(possible[width - 1][0] - possible[width][0]))
         survivors = []
         for place, (total, row, token) in enumerate(possible[:width]):
             ids = [*live[row][0], token]
-            if token != eos and step < bound:
+            if token not in ends and step < bound:
                 survivors.append((ids, total))
             elif place < beam:
-                finished.append(hypothesis(ids, total, settings, eos))
+                finished.append(hypothesis(ids, total, settings, ends))
         finished.sort(key=lambda candidate: -candidate.score)  # stable: among equals the earlier comes first
         live = survivors[:beam]
         if full:
@@ -156,7 +160,8 @@ def is_over(finished: list[Hypothesis], best: float, step: int, bound: int, sett
     if len(finished) < settings.beam_size or settings.stop == "enough":
         return len(finished) == settings.beam_size
     weights = settings.length_weights(bound)
-    return bool(best * weights[bound if settings.stop == "decided" else step] <= finished[-1].score)
+    hoped = min(weights[step], weights[bound]) if settings.stop == "decided" else weights[step]
+    return bool(best * hoped <= finished[-1].score)
 
 
 def next_logprobs(
@@ -165,25 +170,25 @@ def next_logprobs(
     settings: GenerationSettings,
     banned: list[bool],
     *,
-    eos: int,
+    ends: Sequence[int],
     last: bool,
 ) -> np.ndarray:
     """Log-probabilities (vocab,) of the next token after `ids`, -inf where it may not come."""
-    forced = eos if last and settings.force_end else settings.first_token if not ids else None
+    forced = ends[0] if last and settings.force_end else settings.first_token if not ids else None
     if forced is not None:
         return np.where(np.arange(len(logits)) == forced, np.float32(0.0), -np.float32(np.inf))
     logits = penalised(logits, ids, settings.repetition_penalty)
     possible = ~np.array(banned) & (logits > -np.inf)
-    if len(ids) + 1 < settings.min_tokens and possible.sum() > 1:
-        possible[eos] = False
+    if len(ids) + 1 < settings.min_tokens and any(possible[token] for token in set(range(len(logits))) - set(ends)):
+        possible[list(ends)] = False
     shown = np.where(possible, logits, -np.inf) if settings.renormalise else logits
     return np.where(possible, log_softmax(shown), -np.inf).astype(np.float32)
 
 
-def hypothesis(ids: list[int], total: np.float32, settings: GenerationSettings, eos: int) -> Hypothesis:
+def hypothesis(ids: list[int], total: np.float32, settings: GenerationSettings, ends: Sequence[int]) -> Hypothesis:
     """A sequence that is complete, its end of sentence counted in its length and then cut off."""
     weight = settings.length_weights(len(ids))[-1]
-    ended = ids[-1] == eos
+    ended = ids[-1] in ends
     return Hypothesis(tuple(ids[:-1] if ended else ids), float(total * weight), float(total), ended)
 
 
@@ -202,10 +207,17 @@ def penalised(logits: np.ndarray, ids: list[int], penalty: float) -> np.ndarray:
 
 
 def may_follow(
-    ids: list[int], token: int, no_repeat_ngram: int, *, bos: int, eos: int, pad: int, allowed: Container[int] | None
+    ids: list[int],
+    token: int,
+    no_repeat_ngram: int,
+    *,
+    bos: int,
+    ends: Container[int],
+    pad: int,
+    allowed: Container[int] | None,
 ) -> bool:
     """Whether `token` may come after `ids`: it is in the vocabulary and repeats no n-gram."""
-    if token == eos:
+    if token in ends:
         return True
     if token in (bos, pad) or (allowed is not None and token not in allowed):
         return False

@@ -33,6 +33,14 @@ def first_of_the_largest(numbers: Float[Array, "rows width"]) -> Int[Array, " ro
     return jnp.where(first < 0, width, first)
 
 
+def in_range(number: float) -> float:
+    """A number above 0 as the nearest that is, as is one over it, a number of 32 bits in full precision.
+
+    What is smaller would be 0, and what is larger infinite.
+    """
+    return min(max(number, 2.0**-126), 2.0**126)
+
+
 def likely(logits: Float[Array, "rows vocab"], settings: SamplingSettings) -> Float[Array, "rows vocab"]:
     """The logits to draw from: -inf for every token that the settings leave out.
 
@@ -41,7 +49,7 @@ def likely(logits: Float[Array, "rows vocab"], settings: SamplingSettings) -> Fl
     2024). Of equals, the lower ids stay. NaN stays, too: the row is none to draw from.
     """
     # The best is moved to 0 first: divided by a tiny temperature, the others then overflow to -inf, not to inf.
-    scaled = (logits - logits.max(axis=-1, keepdims=True)) / settings.temperature
+    scaled = (logits - logits.max(axis=-1, keepdims=True)) / in_range(settings.temperature)
     if not (settings.top_k or settings.top_p < 1.0 or settings.min_p):
         return scaled
     # Best first, the lower id among equals.
@@ -49,7 +57,7 @@ def likely(logits: Float[Array, "rows vocab"], settings: SamplingSettings) -> Fl
     probability = jax.nn.softmax(ranked, axis=-1)
     kept = probability >= settings.min_p * probability[:, :1]
     if settings.top_p < 1.0:  # at 1 nothing goes, whatever a sum of many roundings says
-        kept &= jnp.cumsum(probability, axis=-1) - probability < settings.top_p
+        kept &= jnp.cumsum(probability, axis=-1) - probability < in_range(settings.top_p)
     rows = jnp.broadcast_to(jnp.arange(len(ids))[:, None], ids.shape)
     stays = jnp.zeros(scaled.shape, bool).at[rows, ids].set(kept)
     return jnp.where(stays | jnp.isnan(scaled), scaled, -jnp.inf)

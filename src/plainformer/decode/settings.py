@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 from plainformer.fields import is_of_type
 
 LengthPenalty = Literal["gnmt", "average", "none"]
@@ -19,8 +19,11 @@ PENALTIES: dict[LengthPenalty, Callable[[np.ndarray, float], np.ndarray]] = {
     "none": lambda length, alpha: np.ones_like(length),
 }
 
-# Beyond these, a length penalty is no float32 and a bound is no memory.
+# Beyond these, a length penalty is no float32, and a bound or a beam is no memory.
 MOST_ALPHA, MOST_RATIO, MOST_MARGIN = 10.0, 1000.0, 100_000
+MOST_BEAM, MOST_TOKENS = 1000, 1_000_000
+LEAST_PENALTY, MOST_PENALTY = 1e-6, 1e6  # of repetition: logits over it, and times it, stay numbers
+LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30  # of a length: a log-probability times it stays a number, too
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class GenerationSettings:
     Attributes:
         beam_size: hypotheses kept a sentence; 1 is greedy search.
         length_penalty: `gnmt` ((5 + length) / 6)^alpha, `average` length^alpha, or `none`.
-        alpha: exponent of the length penalty.
+        alpha: exponent of the length penalty. Below 0, the shorter of two hypotheses is preferred.
         max_ratio, max_margin: a sentence ends after max_ratio · (source tokens) + max_margin tokens. Both sides count
             their end of sentence.
         n_best: hypotheses returned a sentence, at most beam_size.
@@ -46,6 +49,8 @@ class GenerationSettings:
         first_token: an id that every output begins with, at no cost; None is none.
         force_end: at the bound of a sentence its end comes, at no cost, so that none is cut.
         renormalise: log-probabilities are those among the tokens that may come, not among all.
+        end_tokens: ids of which each ends an output, in the place of the tokenizer's end of sentence; none is that.
+        forbidden_tokens: ids that no output holds.
 
     Raises:
         InputError: a value is out of its range.
@@ -65,30 +70,35 @@ class GenerationSettings:
     first_token: int | None = None
     force_end: bool = False
     renormalise: bool = False
+    end_tokens: tuple[int, ...] = ()
+    forbidden_tokens: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check_types(self)
         _check_ranges(
             self,
             {
-                "beam_size": (self.beam_size >= 1, "give at least 1"),
+                "beam_size": (1 <= self.beam_size <= MOST_BEAM, f"give 1 to {MOST_BEAM}"),
                 "length_penalty": (self.length_penalty in PENALTIES, f"choose one of {', '.join(PENALTIES)}"),
-                "alpha": (0.0 <= self.alpha <= MOST_ALPHA, f"give 0 to {MOST_ALPHA:g}"),
+                "alpha": (abs(self.alpha) <= MOST_ALPHA, f"give {-MOST_ALPHA:g} to {MOST_ALPHA:g}"),
                 "max_ratio": (0.0 <= self.max_ratio <= MOST_RATIO, f"give 0 to {MOST_RATIO:g}"),
                 "max_margin": (0 <= self.max_margin <= MOST_MARGIN, f"give 0 to {MOST_MARGIN}"),
                 "n_best": (1 <= self.n_best <= self.beam_size, "give 1 to beam_size"),
-                "no_repeat_ngram": (self.no_repeat_ngram >= 0, "give 0 (repeats allowed) or a size"),
+                "no_repeat_ngram": (
+                    0 <= self.no_repeat_ngram <= MOST_TOKENS,
+                    "give 0 (repeats allowed) or a size",
+                ),
                 "beam": (self.beam in get_args(Beam), f"choose one of {', '.join(get_args(Beam))}"),
                 "stop": (
                     self.stop in get_args(Stop) and (self.beam == "full" or self.stop == "decided"),
                     f"choose one of {', '.join(get_args(Stop))}; a shrinking beam ends when it is decided",
                 ),
-                "min_tokens": (self.min_tokens >= 0, "give 0 (none) or a number"),
-                "first_token": (self.first_token is None or self.first_token >= 0, "give an id, or none"),
-                "repetition_penalty": (
-                    0.0 < self.repetition_penalty < float("inf"),
-                    "give a number above 0; 1 is none",
+                "min_tokens": (0 <= self.min_tokens <= MOST_TOKENS, f"give 0 (none) to {MOST_TOKENS}"),
+                "first_token": (
+                    self.first_token is None or (is_of_type(self.first_token, int) and self.first_token >= 0),
+                    "give an id, or none",
                 ),
+                "repetition_penalty": _penalty(self.repetition_penalty),
             },
         )
 
@@ -104,11 +114,21 @@ class GenerationSettings:
         """What a log-probability is multiplied by to give a score, for every length from 0 to `longest`, float32.
 
         One over the length penalty; that of length 0, never used, is 1. A product of float32 numbers is the same
-        everywhere, where a division may be compiled into one of two roundings.
+        everywhere, where a division may be compiled into one of two roundings. Lengths that `check_length` refuses
+        have the last weight that is none too small or too large.
         """
+        return np.concatenate([[1.0], np.clip(self._weights(longest), LEAST_WEIGHT, MOST_WEIGHT)]).astype(np.float32)
+
+    def check_length(self, longest: int) -> None:
+        """Raises InputError where the scores of outputs of up to so many tokens are no numbers of 32 bits."""
+        weights = self._weights(longest)
+        if not (weights.min() >= LEAST_WEIGHT and weights.max() <= MOST_WEIGHT):
+            what = f"with alpha {self.alpha:g} the length penalty of {longest:,} tokens is no number of 32 bits"
+            raise InputError(what, where="generation.alpha", fix="give an alpha nearer to 0, or allow fewer tokens")
+
+    def _weights(self, longest: int) -> np.ndarray:
         lengths = np.arange(1, longest + 1, dtype=np.float64)
-        weights = 1.0 / PENALTIES[self.length_penalty](lengths, self.alpha)
-        return np.concatenate([[1.0], weights]).astype(np.float32)
+        return 1.0 / PENALTIES[self.length_penalty](lengths, self.alpha)
 
 
 @dataclass(frozen=True)
@@ -117,6 +137,7 @@ class SamplingSettings:
 
     Attributes:
         max_tokens: the most tokens written; fewer where the model ends its text, or a stop string comes.
+        max_length: the most tokens of a prompt and what is written together; 0 is no such bound.
         temperature: divides the logits; below 1 the likely becomes likelier, 0 takes the most probable token.
         top_k: only the so many most probable tokens; 0 is all.
         top_p: only the most probable tokens that together have this probability; 1 is all.
@@ -124,50 +145,79 @@ class SamplingSettings:
         repetition_penalty: divides (or multiplies, where negative) the logits of tokens that are in the text, prompt
             included; 1 is none.
         seed: of the choices. A text depends on its prompt, the seed and its number among the samples, on nothing else.
+        end_tokens: ids of which each ends a text, in the place of the tokenizer's end; none is that.
+        forbidden_tokens: ids that are never written.
 
     Raises:
         InputError: a value is out of its range.
     """
 
     max_tokens: int = 200
+    max_length: int = 0
     temperature: float = 1.0
     top_k: int = 0
     top_p: float = 1.0
     min_p: float = 0.0
     repetition_penalty: float = 1.0
     seed: int = 0
+    end_tokens: tuple[int, ...] = ()
+    forbidden_tokens: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check_types(self)
         _check_ranges(
             self,
             {
-                "max_tokens": (self.max_tokens >= 1, "give at least 1"),
+                "max_tokens": (1 <= self.max_tokens <= MOST_TOKENS, f"give 1 to {MOST_TOKENS}"),
+                "max_length": (0 <= self.max_length <= MOST_TOKENS, f"give 1 to {MOST_TOKENS}, or 0 for no such bound"),
                 "temperature": (0.0 <= self.temperature < float("inf"), "give at least 0; 0 is greedy"),
                 "top_k": (self.top_k >= 0, "give 0 (all) or how many"),
                 "top_p": (0.0 < self.top_p <= 1.0, "give a share above 0 and at most 1"),
                 "min_p": (0.0 <= self.min_p <= 1.0, "give a share from 0 to 1"),
-                "repetition_penalty": (
-                    0.0 < self.repetition_penalty < float("inf"),
-                    "give a number above 0; 1 is none",
-                ),
+                "repetition_penalty": _penalty(self.repetition_penalty),
                 "seed": (0 <= self.seed < 2**32, "give 0 to 4294967295"),
             },
         )
 
+    def room(self, prompt: int) -> int:
+        """The most tokens that are written after a prompt of so many; below 1 where it leaves no room."""
+        return min(self.max_tokens, self.max_length - prompt) if self.max_length else self.max_tokens
+
+
+def _penalty(value: float) -> tuple[bool, str]:
+    """Whether a penalty of repetition will do, and what to give instead."""
+    return LEAST_PENALTY <= value <= MOST_PENALTY, f"give {LEAST_PENALTY:g} to {MOST_PENALTY:g}; 1 is none"
+
 
 def _check_types(settings: Any) -> None:
     for name, wanted in get_type_hints(type(settings)).items():
-        if wanted in (int, float, bool) and not is_of_type(getattr(settings, name), wanted):
-            what = f"{name} is {getattr(settings, name)!r} and must be of type {wanted.__name__}"
+        value = getattr(settings, name)
+        if wanted in (int, float, bool) and not is_of_type(value, wanted):
+            what = f"{name} is {shown(value)} and must be of type {wanted.__name__}"
             raise InputError(what, where=f"generation.{name}")
+        if wanted == tuple[int, ...] and not (
+            isinstance(value, tuple) and all(is_of_type(id, int) and id >= 0 for id in value)
+        ):
+            raise InputError(f"{name} is {shown(value)} and must be a list of ids", where=f"generation.{name}")
 
 
 def _check_ranges(settings: Any, requirements: dict[str, tuple[bool, str]]) -> None:
     """Raises InputError for the first setting of which the requirement does not hold, with what to do instead."""
     for name, (holds, fix) in requirements.items():
         if not holds:
-            raise InputError(f"{name} is {getattr(settings, name)!r}", where=f"generation.{name}", fix=fix)
+            raise InputError(f"{name} is {shown(getattr(settings, name))}", where=f"generation.{name}", fix=fix)
+
+
+def check_tokens(settings: GenerationSettings | SamplingSettings, size: int) -> None:
+    """Raises InputError where an id in the settings is none of a vocabulary of `size` tokens."""
+    first = getattr(settings, "first_token", None)
+    named = {"first_token": () if first is None else (first,)}
+    named |= {"end_tokens": settings.end_tokens, "forbidden_tokens": settings.forbidden_tokens}
+    for name, ids in named.items():
+        if wrong := [id for id in ids if id >= size]:
+            what = f"{name} is {wrong[0]}, and the vocabulary has {size:,} tokens"
+            fix = f"give an id from 0 to {size - 1}, or none"
+            raise InputError(what, where=f"generation.{name}", fix=fix)
 
 
 PAPER = GenerationSettings()
@@ -183,6 +233,11 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
     if unknown := sorted(set(changes) - known):
         raise InputError(f"unknown setting {', '.join(unknown)}", fix=f"the settings are {', '.join(sorted(known))}")
     try:
-        return replace(settings, **changes)
+        # JSON knows no tuples.
+        return replace(settings, **{name: _as_tuple(value) for name, value in changes.items()})
     except TypeError as mismatch:
         raise InputError(f"a setting is of the wrong type ({mismatch})") from mismatch
+
+
+def _as_tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

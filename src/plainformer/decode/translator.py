@@ -8,10 +8,10 @@ from typing import Any
 
 from plainformer.decode.batch import position_limit
 from plainformer.decode.generation import generate
+from plainformer.decode.own import settings_in
 from plainformer.decode.score import PairScore, score_pairs
-from plainformer.decode.settings import GenerationSettings, changed
+from plainformer.decode.settings import GenerationSettings, changed, check_tokens
 from plainformer.errors import InputError
-from plainformer.fields import is_of_type
 from plainformer.folder import ModelFolder
 from plainformer.models.transformer import Transformer
 from plainformer.nn.laid_out import Precision
@@ -37,22 +37,25 @@ class Translation:
 
 @dataclass(frozen=True)
 class Translator:
-    """A translation model ready for use: `plainformer.load(folder).translate(["I like pizza"])`."""
+    """A translation model ready for use: `plainformer.load(folder).translate(["I like pizza"])`.
+
+    unusable: what is wrong with the settings of its folder, which then are not `settings`; who translates is told.
+    """
 
     model: Transformer
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     settings: GenerationSettings
     weights: Precision = "float32"
+    unusable: InputError | None = None
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Translator":
-        """Raises InputError where the folder holds another kind of model, or settings that will not do."""
+        """Raises InputError where the folder holds another kind of model."""
         if not isinstance(content.model, Transformer):
             raise InputError("this is not a translation model")
-        settings = changed(GenerationSettings(), dict(content.generation))
-        _check_first(settings, content.target_tokenizer)
-        return cls(content.model, content.source_tokenizer, content.target_tokenizer, settings)
+        settings, unusable = settings_in(content, GenerationSettings(), content.model.config.target_vocab)
+        return cls(content.model, content.source_tokenizer, content.target_tokenizer, settings, unusable=unusable)
 
     def translate(self, texts: Sequence[str], **changes: Any) -> list[str]:
         """The best translation of every text, in order; nothing for a blank one.
@@ -61,7 +64,8 @@ class Translator:
             changes: settings that differ from the model's own, such as `beam_size=5`.
 
         Raises:
-            InputError: a setting is unknown or out of range, or a text is one string instead of a list.
+            InputError: a setting is unknown or out of range, be it the folder's, or a text is one string instead of a
+                list.
         """
         return [options[0].text if options else "" for options in self.translate_n_best(texts, **changes)]
 
@@ -83,8 +87,10 @@ class Translator:
         """
         if isinstance(texts, str):
             raise InputError("translate takes a list of texts, and was given one text", fix="write translate([text])")
+        if self.unusable is not None:
+            raise self.unusable
         settings = changed(self.settings, changes)
-        _check_first(settings, self.target_tokenizer)
+        check_tokens(settings, self.model.config.target_vocab)
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         sources = self.source_tokenizer.encode_batch([texts[index] for index in wanted])
         found = generate(
@@ -166,11 +172,3 @@ class Translator:
             "pad": self.target_tokenizer.pad_id,
             "source_eos": self.source_tokenizer.eos_id,
         }
-
-
-def _check_first(settings: GenerationSettings, tokenizer: Tokenizer) -> None:
-    """Raises InputError where every output is to begin with what is no token."""
-    token, size = settings.first_token, tokenizer.vocab_size
-    if token is not None and not (is_of_type(token, int) and token < size):
-        what = f"first_token is {token!r}, and the vocabulary has {size:,} tokens"
-        raise InputError(what, where="generation.first_token", fix=f"give an id from 0 to {size - 1}, or none")

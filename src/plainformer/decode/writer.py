@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from plainformer.decode.continuation import continuations
 from plainformer.decode.lookahead import best_continuations
+from plainformer.decode.own import settings_in
 from plainformer.decode.score import perplexity, score_texts
-from plainformer.decode.settings import PAPER, SamplingSettings, changed
+from plainformer.decode.settings import PAPER, SamplingSettings, changed, check_tokens
 from plainformer.decode.texts import encode_texts, places_of
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
@@ -20,6 +21,7 @@ from plainformer.text.stream import TextStream
 
 MOST_ROWS = 64  # written together
 MOST_PLACES = 2**14  # of all of them, whose keys and values are kept: what bounds memory
+MOST_SAMPLES = 100_000
 
 
 class Piece(NamedTuple):
@@ -87,19 +89,24 @@ class TextScore:
 
 @dataclass(frozen=True)
 class Writer:
-    """A language model ready for use: `Writer(model, tokenizer).generate(["Once upon a time"])`."""
+    """A language model ready for use: `Writer(model, tokenizer).generate(["Once upon a time"])`.
+
+    unusable: what is wrong with the settings of its folder, which then are not `settings`; who writes is told.
+    """
 
     model: LanguageModel
     tokenizer: Tokenizer
     settings: SamplingSettings = field(default_factory=SamplingSettings)
     weights: Precision = "float32"
+    unusable: InputError | None = None
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Writer":
-        """Raises InputError where the folder holds another kind of model, or settings that will not do."""
+        """Raises InputError where the folder holds another kind of model."""
         if not isinstance(content.model, LanguageModel):
             raise InputError("this is not a language model")
-        return cls(content.model, content.source_tokenizer, changed(SamplingSettings(), dict(content.generation)))
+        settings, unusable = settings_in(content, SamplingSettings(), content.model.config.vocab)
+        return cls(content.model, content.source_tokenizer, settings, unusable=unusable)
 
     def generate(
         self,
@@ -119,10 +126,10 @@ class Writer:
 
         Raises:
             InputError: a prompt is empty or holds what the vocabulary does not have; a setting is unknown or out of
-                range.
+                range, be it the folder's.
             WorkError: the model's outputs are not finite.
         """
-        settings, numbers = changed(self.settings, changes), _numbers(samples)
+        settings, numbers = self._settings(changes), _numbers(samples)
         rows = [(prompt, number) for prompt in self._encode(prompts) for number in numbers]
         texts = [self._text(prompt, stop) for prompt, _ in rows]
         # Like lengths together: all rows stand at the same place, and the shortest prompt says where they begin.
@@ -156,7 +163,7 @@ class Writer:
         Samples are written together. The first is given out as it is written; what there is of the next then follows
         at once, and so on.
         """
-        settings, (ids,) = changed(self.settings, changes), self._encode([prompt])
+        settings, (ids,) = self._settings(changes), self._encode([prompt])
         rows = [(ids, number) for number in _numbers(samples)]
         count = self._most_rows(len(ids) + settings.max_tokens)
         for start in range(0, samples, count):
@@ -166,7 +173,7 @@ class Writer:
             for _ in self._turns(part, texts, settings, 1, on_slide):
                 while at < len(part):
                     text = texts[at]
-                    finished = text.stopped or text.tokens < settings.max_tokens if text.ended else None
+                    finished = text.stopped or text.tokens < settings.room(len(ids)) if text.ended else None
                     yield Piece(start + at, text.said[length:], text.tokens - tokens, finished)
                     length, tokens = len(text.said), text.tokens
                     if not text.ended:
@@ -185,7 +192,8 @@ class Writer:
         Raises:
             InputError: as `generate`, and where prompt and `max_tokens` do not fit the context.
         """
-        settings = changed(PAPER, changes)
+        own = self._settings({})
+        settings = changed(PAPER, {"end_tokens": own.end_tokens, "forbidden_tokens": own.forbidden_tokens} | changes)
         if (longest := self.settings.max_tokens if max_tokens is None else max_tokens) < 1:
             raise InputError(f"max_tokens is {longest}", fix="give at least 1")
         results: list[list[Continuation]] = []
@@ -264,7 +272,16 @@ class Writer:
         others = {self.tokenizer.special_id(role) for role in ("pad", "bos", "unk", "mask")}
         never = {id for id in others if id is not None and id != eos}
         never |= set(range(self.tokenizer.vocab_size, self.model.config.vocab))  # rows that are no tokens
-        return {"eos": eos, "forbidden": sorted(never)}
+        return {"eos": eos, "forbidden": sorted(never - set(self.settings.end_tokens))}
+
+    def _settings(self, changes: dict[str, Any]) -> SamplingSettings:
+        """The writer's own with some replaced; a bound of what is written takes the place of one that counts the
+        prompt."""
+        if self.unusable is not None:
+            raise self.unusable
+        settings = changed(self.settings, {"max_length": 0} | changes if "max_tokens" in changes else changes)
+        check_tokens(settings, self.model.config.vocab)
+        return settings
 
     def _text(self, prompt: list[int], stop: Sequence[str] = ()) -> "_Text":
         stops = [stop] if isinstance(stop, str) else stop
@@ -292,9 +309,9 @@ class Writer:
 
 
 def _numbers(samples: int) -> range:
-    """Raises InputError where there are none."""
-    if samples < 1:
-        raise InputError(f"{samples} samples were asked for", fix="give at least 1")
+    """Raises InputError where there are none, or more than memory holds."""
+    if not 1 <= samples <= MOST_SAMPLES:
+        raise InputError(f"{samples:,} samples were asked for", fix=f"give 1 to {MOST_SAMPLES:,}")
     return range(samples)
 
 

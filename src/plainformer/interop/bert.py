@@ -7,9 +7,10 @@ whether one sentence follows another; no part of ours does, and it is left out.
 from collections.abc import Mapping
 from typing import Any
 
+from plainformer.errors import shown
 from plainformer.interop.differences import differing, grouped_heads, odd_widths
 from plainformer.interop.family import Family, Row
-from plainformer.interop.settings import ACTIVATION_NAMES, Settings
+from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LABELS, MOST_LAYERS, Settings
 from plainformer.models.config import Config, EncoderConfig
 from plainformer.text import Tokenizer
 
@@ -21,21 +22,22 @@ WITHOUT_HEAD = "BertModel"
 def config_from(values: Mapping[str, Any], where: str) -> EncoderConfig:
     """As `Family.config_from`. The rate of dropout is that of the residuals; attention weights have none here."""
     read = Settings(values, where)
-    kind = _architecture(read, values)
+    read.require_plain()
+    kind, d_model = _architecture(read, values), read.size("hidden_size", 768)
     read.require("is_decoder", False, "a BERT that reads from left to right is no encoder")
     read.require("add_cross_attention", False, "an encoder alone has no memory to look at")
     read.require("position_embedding_type", "absolute", "positions are a table that is added")
     wanted = {
-        "vocab": read.read("vocab_size", 30_522),
-        "context": read.read("max_position_embeddings", 512),
-        "d_model": read.read("hidden_size", 768),
-        "d_ff": read.read("intermediate_size", 3072),
-        "heads": read.read("num_attention_heads", 12),
-        "layers": read.read("num_hidden_layers", 12),
+        "vocab": read.size("vocab_size", 30_522),
+        "context": read.size("max_position_embeddings", 512),
+        "d_model": d_model,
+        "d_ff": read.size("intermediate_size", 3072),
+        "heads": read.heads("num_attention_heads", 12, d_model, "hidden_size"),
+        "layers": read.size("num_hidden_layers", 12, least=0, most=MOST_LAYERS),
         "activation": read.activation("hidden_act", "gelu"),
-        "norm_eps": read.read("layer_norm_eps", 1e-12),
-        "dropout": read.read("hidden_dropout_prob", 0.1),
-        "token_types": read.read("type_vocab_size", 2),
+        "norm_eps": read.epsilon("layer_norm_eps", 1e-12),
+        "dropout": read.rate("hidden_dropout_prob", 0.1),
+        "token_types": read.size("type_vocab_size", 2),
         "embedding_norm": True,
         "enclosed": True,
         "pad_vocab_to": 1,
@@ -56,7 +58,7 @@ def _architecture(read: Settings, values: Mapping[str, Any]) -> str:
     known = (*WITH_HEAD, CLASSIFIER, WITHOUT_HEAD)
     kind = named[0] if isinstance(named, list) else named
     if kind not in known:
-        read.refuse(f"architectures is {kind!r}, and known are {', '.join(known)}")
+        read.refuse(f"architectures is {shown(kind)}, and known are {', '.join(known)}")
     return kind
 
 
@@ -65,9 +67,9 @@ def _labels(read: Settings, values: Mapping[str, Any]) -> tuple[str, ...]:
     read.require("problem_type", "single_label_classification", "a classifier gives every text one label")
     named = values.get("id2label")
     if named is None:
-        return tuple(f"LABEL_{number}" for number in range(read.read("num_labels", 2)))
+        return tuple(f"LABEL_{number}" for number in range(read.size("num_labels", 2, least=2, most=MOST_LABELS)))
     if not isinstance(named, dict) or set(named) != {str(number) for number in range(len(named))}:
-        read.refuse(f"id2label is {named!r} and must name the labels 0, 1, 2 …")
+        read.refuse(f"id2label is {shown(named)} and must name the labels 0, 1, 2 …")
         return ()
     return tuple(str(named[str(number)]) for number in range(len(named)))
 

@@ -54,6 +54,7 @@ class Family:
         copies: names of theirs that repeat another weight of theirs, where our model has no weight of its own for
             them; a file may have them or not, and where it has them they must be equal. What is repeated may itself be
             a copy.
+        zeros: names of theirs that are all zeros where a file does not have them.
         layers: a layer of theirs -> the name of its output in a trace of ours (`nn.trace`), `{layer}` in both: what
             `verify` compares on the way.
         ignored: patterns (`fnmatch`) of names, prefix included, that are no part of the model: buffers of old versions.
@@ -68,6 +69,7 @@ class Family:
         generation_from: their `generation_config.json`, and the place to name in errors, to the keyword arguments of
             our settings. Raises InputError for values of the wrong type.
         generation_to: our settings' keyword arguments to those of their `generation_config.json`.
+        generation_keys: our names of settings -> those of that file which was read, for errors.
         generation_left_out: what their file sets that has no counterpart here, given our tokenizer: an import says so.
         generation_left_behind: what our settings say that has no counterpart there: an export says so.
         warning: what is to be known of a configuration that is imported, if anything: a fact's name and the fact.
@@ -83,6 +85,7 @@ class Family:
     generation_to: Callable[[Mapping[str, Any]], dict[str, Any]]
     prefix: str = ""
     copies: Mapping[str, str] = field(default_factory=dict)
+    zeros: tuple[str, ...] = ()
     layers: Mapping[str, str] = field(default_factory=dict)
     ignored: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
@@ -90,6 +93,7 @@ class Family:
     prepared: Callable[[Any], Any] = lambda model: model
     spelled: Callable[[Tokenizer, Any], Tokenizer] = lambda tokenizer, config: tokenizer
     roles: Callable[[Tokenizer, Mapping[str, Any]], dict[str, Any]] = lambda tokenizer, generation: {}
+    generation_keys: Callable[[Mapping[str, Any]], dict[str, str]] = lambda values: {}
     generation_left_out: Callable[[Mapping[str, Any], Tokenizer], list[str]] = lambda values, tokenizer: []
     generation_left_behind: Callable[[Mapping[str, Any]], list[str]] = lambda generation: []
     warning: Callable[[Any], dict[str, str]] = lambda config: {}

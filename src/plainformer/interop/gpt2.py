@@ -9,31 +9,40 @@ from typing import Any
 
 from plainformer.interop.differences import differing, grouped_heads, odd_widths
 from plainformer.interop.family import Family, Row
-from plainformer.interop.generation import sampling_from, sampling_to
+from plainformer.interop.generation import sampling_from, sampling_keys, sampling_to
 from plainformer.interop.losses import sampling_left_out
-from plainformer.interop.settings import ACTIVATION_NAMES, Settings
+from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LAYERS, Settings
 from plainformer.models.config import Config, LanguageModelConfig
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.skeleton import with_zero_biases
 
+ALIASES = {
+    "hidden_size": "n_embd",
+    "max_position_embeddings": "n_positions",
+    "num_attention_heads": "n_head",
+    "num_hidden_layers": "n_layer",
+}
+"""Other names of settings, as all their classes have them."""
+
 
 def config_from(values: Mapping[str, Any], where: str) -> LanguageModelConfig:
     """As `Family.config_from`. The rate of dropout is that of the residuals; attention weights have none here."""
-    read = Settings(values, where)
-    d_model = read.read("n_embd", 768)
+    read = Settings(values, where, ALIASES)
+    read.require_plain()
+    d_model = read.size("n_embd", 768)
     read.require("scale_attn_weights", True, "attention is always divided by √d_k")
     read.require("scale_attn_by_inverse_layer_idx", False, "attention is scaled alike in every layer")
     read.require("add_cross_attention", False, "a decoder alone has no memory to look at")
     wanted = {
-        "vocab": read.read("vocab_size", 50_257),
-        "context": read.read("n_positions", 1024),
+        "vocab": read.size("vocab_size", 50_257),
+        "context": read.size("n_positions", 1024),
         "d_model": d_model,
-        "d_ff": read.read("n_inner", 4 * d_model),
-        "heads": read.read("n_head", 12),
-        "layers": read.read("n_layer", 12),
+        "d_ff": read.size("n_inner", 4 * d_model),
+        "heads": read.heads("n_head", 12, d_model, "n_embd"),
+        "layers": read.size("n_layer", 12, least=0, most=MOST_LAYERS),
         "activation": read.activation("activation_function", "gelu_new"),
-        "norm_eps": read.read("layer_norm_epsilon", 1e-5),
-        "dropout": read.read("resid_pdrop", 0.1),
+        "norm_eps": read.epsilon("layer_norm_epsilon", 1e-5),
+        "dropout": read.rate("resid_pdrop", 0.1),
         "tie": read.read("tie_word_embeddings", True),
         "pad_vocab_to": 1,
     }
@@ -116,6 +125,7 @@ GPT2 = Family(
     ignored=("transformer.h.*.attn.bias", "transformer.h.*.attn.masked_bias"),
     prepared=prepared,
     generation_from=sampling_from,
+    generation_keys=sampling_keys,
     generation_to=sampling_to,
     generation_left_out=sampling_left_out,
 )

@@ -6,14 +6,23 @@ Its linear maps are PyTorch's: matrices (d_out, d_in). The features of a head ar
 from collections.abc import Mapping
 from typing import Any
 
-from plainformer.errors import InputError
+from plainformer.errors import shown
 from plainformer.interop.differences import differing
 from plainformer.interop.family import Family, Row
-from plainformer.interop.generation import sampling_from, sampling_to
+from plainformer.interop.generation import sampling_from, sampling_keys, sampling_to
 from plainformer.interop.losses import sampling_left_out
-from plainformer.interop.settings import ACTIVATION_NAMES, Settings
+from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LAYERS, Settings
 from plainformer.models.config import Config, LanguageModelConfig
 from plainformer.nn.rope_scaling import RopeScaling
+
+CONTEXT, THETA = 2048, 10_000.0
+"""Their defaults."""
+
+THETAS, FACTORS = (1.0, 1e15), (1e-6, 1e6)
+"""Least and most: beyond these, angles are no numbers of 32 bits that mean anything."""
+
+NEEDED = {"linear": ("factor",), "llama3": ("factor", "low_freq_factor", "high_freq_factor")}
+"""What each way to scale the rotation cannot do without."""
 
 BIASES = {(True, True): "all", (True, False): "attention", (False, True): "feed_forward", (False, False): "all"}
 """Our `bias_in`, by their attention_bias and mlp_bias."""
@@ -22,23 +31,29 @@ BIASES = {(True, True): "all", (True, False): "attention", (False, True): "feed_
 def config_from(values: Mapping[str, Any], where: str) -> LanguageModelConfig:
     """As `Family.config_from`. What they drop out is attention weights, which have no dropout here."""
     read = Settings(values, where)
-    d_model, heads = read.read("hidden_size", 4096), read.read("num_attention_heads", 32)
-    head_dim = read.read("head_dim", d_model // max(heads, 1))
+    read.require_plain()
+    d_model = read.size("hidden_size", 4096)
+    heads = read.heads("num_attention_heads", 32, d_model, "hidden_size")
+    head_dim = read.size("head_dim", max(1, d_model // heads))
+    if head_dim % 2:
+        read.refuse(f"head_dim is {head_dim}, and rotary positions turn pairs of features")
+    groups = read.size("num_key_value_heads", heads)
+    if heads % groups:
+        read.refuse(f"num_attention_heads {heads} is not divisible by num_key_value_heads {groups}")
     attention_bias, mlp_bias = read.read("attention_bias", False), read.read("mlp_bias", False)
     theta, scaling = _rotation(read, values)
-    read.require("quantization_config", None, "quantised weights cannot be read")
     wanted = {
-        "vocab": read.read("vocab_size", 32_000),
-        "context": read.read("max_position_embeddings", 2048),
+        "vocab": read.size("vocab_size", 32_000),
+        "context": read.size("max_position_embeddings", CONTEXT),
         "d_model": d_model,
-        "d_ff": read.read("intermediate_size", 11_008),
+        "d_ff": read.size("intermediate_size", 11_008),
         "heads": heads,
-        "kv_heads": read.read("num_key_value_heads", heads),
+        "kv_heads": groups,
         "d_k": head_dim,
         "d_v": head_dim,
-        "layers": read.read("num_hidden_layers", 32),
+        "layers": read.size("num_hidden_layers", 32, least=0, most=MOST_LAYERS),
         "norm": "rms",
-        "norm_eps": read.read("rms_norm_eps", 1e-6),
+        "norm_eps": read.epsilon("rms_norm_eps", 1e-6),
         "position": "rotary",
         "theta": theta,
         "rope_scaling": scaling,
@@ -55,30 +70,38 @@ def config_from(values: Mapping[str, Any], where: str) -> LanguageModelConfig:
 
 
 def _rotation(read: Settings, values: Mapping[str, Any]) -> tuple[float, RopeScaling | None]:
-    """The base of the angles and how they are scaled: together in newer files, apart in older ones."""
-    rope = values.get("rope_parameters") or values.get("rope_scaling") or {}
+    """The base of the angles and how they are scaled: together in newer files, apart in older ones.
+
+    Where a file has both, theirs goes by the older `rope_scaling`, and by the base that is in the same object, else by
+    the one beside it.
+    """
+    name = "rope_scaling" if values.get("rope_scaling") else "rope_parameters"
+    rope = values.get(name) or {}
     if not isinstance(rope, dict):
-        read.refuse(f"rope_parameters is {rope!r} and must be an object")
-        return 10_000.0, None
-    inside = read.inside(rope, "rope_parameters")
-    theta = inside.read("rope_theta", read.read("rope_theta", 10_000.0))
-    inside.require("partial_rotary_factor", 1.0, "all features are turned")
+        read.refuse(f"{name} is {shown(rope)} and must be an object")
+        return THETA, None
+    inside = read.inside(rope, name)
+    theta = inside.number("rope_theta", read.number("rope_theta", THETA, *THETAS), *THETAS)
+    for place in (read, inside):
+        place.require("partial_rotary_factor", 1.0, "all features are turned")
     kind = rope.get("rope_type", rope.get("type", "default"))
     if kind == "default":
         return theta, None
-    if kind != "llama3":
-        read.refuse(f"rope_type is {kind!r}, and known are default, llama3")
+    if not isinstance(kind, str) or kind not in NEEDED:
+        read.refuse(f"{name} has the rope_type {shown(kind)}, and known are default, {', '.join(NEEDED)}")
         return theta, None
-    try:
-        return theta, RopeScaling(
-            inside.read("factor", 8.0),
-            inside.read("low_freq_factor", 1.0),
-            inside.read("high_freq_factor", 4.0),
-            inside.read("original_max_position_embeddings", read.read("max_position_embeddings", 2048)),
-        )
-    except InputError as error:
-        read.refuse(error.what)
+    if missing := [wanted for wanted in NEEDED[kind] if rope.get(wanted) is None]:
+        read.refuse(f"{name} has the rope_type {kind} and no {', '.join(missing)}")
         return theta, None
+    factor = inside.number("factor", 1.0, *FACTORS)
+    if kind == "linear":
+        return theta, RopeScaling(factor)
+    low, high = (inside.number(f"{which}_freq_factor", 1.0, *FACTORS) for which in ("low", "high"))
+    if not low < high:
+        read.refuse(f"low_freq_factor is {low:g} and must be below high_freq_factor {high:g}")
+        return theta, None
+    longest = read.size("max_position_embeddings", CONTEXT)
+    return theta, RopeScaling(factor, low, high, inside.size("original_max_position_embeddings", longest))
 
 
 def differences(config: Config) -> list[str]:
@@ -98,13 +121,11 @@ def config_to(config: LanguageModelConfig) -> dict[str, Any]:
     """As `Family.config_to`. The scaling of rotation is written where new versions and old ones look for it."""
     rope: dict[str, Any] = {"rope_type": "default"}
     if scaling := config.rope_scaling:
-        rope = {
-            "rope_type": "llama3",
-            "factor": float(scaling.factor),
-            "low_freq_factor": float(scaling.low_freq_factor),
-            "high_freq_factor": float(scaling.high_freq_factor),
-            "original_max_position_embeddings": scaling.original_context,
-        }
+        rope = {"rope_type": "linear", "factor": float(scaling.factor)}
+        if scaling.bounds is not None:
+            low, high, original = scaling.bounds
+            rope |= {"rope_type": "llama3", "low_freq_factor": low, "high_freq_factor": high}
+            rope["original_max_position_embeddings"] = original
     return {
         "vocab_size": config.vocab,
         "max_position_embeddings": config.context,
@@ -158,6 +179,7 @@ LLAMA = Family(
     ignored=("model.layers.*.self_attn.rotary_emb.inv_freq",),
     layers={"model.layers.{layer}": "{layer}/output"},
     generation_from=sampling_from,
+    generation_keys=sampling_keys,
     generation_to=sampling_to,
     generation_left_out=sampling_left_out,
 )

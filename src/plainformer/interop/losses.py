@@ -6,6 +6,7 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from plainformer.errors import shown
 from plainformer.interop.generation import NEVER_REACHED
 from plainformer.text import Tokenizer
 
@@ -22,6 +23,7 @@ _DEFAULTS: dict[str, Any] = {
     "repetition_penalty": 1.0,
     "encoder_repetition_penalty": 1.0,
     "length_penalty": 1.0,
+    "top_h": None,
     "diversity_penalty": 0.0,
     "epsilon_cutoff": 0.0,
     "eta_cutoff": 0.0,
@@ -39,56 +41,68 @@ _NO_MATTER = (
 )
 """What has no part in which tokens are found."""
 
-_OF_SAMPLING = ("do_sample", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_new_tokens")
+_OF_SAMPLING = (
+    *("do_sample", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "max_new_tokens", "max_length"),
+    *("eos_token_id", "suppress_tokens"),
+)
 _OF_SEARCH = (
     *("num_beams", "length_penalty", "no_repeat_ngram_size", "repetition_penalty", "min_length", "max_length"),
     *("max_new_tokens", "min_new_tokens", "num_return_sequences", "early_stopping", "renormalize_logits"),
-    *("forced_bos_token_id", "forced_eos_token_id"),
+    *("forced_bos_token_id", "forced_eos_token_id", "eos_token_id", "suppress_tokens"),
 )
 """What `sampling_from` and `search_from` read."""
+
+_OF_NEITHER = (
+    *("typical_p", "top_h", "epsilon_cutoff", "eta_cutoff", "encoder_repetition_penalty", "diversity_penalty"),
+    *("num_beam_groups", "encoder_no_repeat_ngram_size", "bad_words_ids", "begin_suppress_tokens", "sequence_bias"),
+    *("exponential_decay_length_penalty", "stop_strings", "max_time", "guidance_scale", "token_healing", "use_mtp"),
+    *("watermarking_config", "penalty_alpha", "dola_layers", "constraints", "force_words_ids", "assistant_early_exit"),
+    *("prompt_lookup_num_tokens", "decoder_start_token_id"),
+)
+"""What else of theirs has a part in which tokens are found."""
+
+
+def decoding_settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the settings of a model those of decoding, where an older folder has them."""
+    names = {*_OF_SAMPLING, *_OF_SEARCH, *_OF_NEITHER}
+    return {name: value for name, value in values.items() if name in names and value is not None}
 
 
 def sampling_left_out(values: Mapping[str, Any], tokenizer: Tokenizer) -> list[str]:
     """What a language model's `generation_config.json` sets, and has no counterpart here; with its value."""
-    # A bound of the new tokens overrides that of all.
-    known = (*_OF_SAMPLING, *(("max_length",) if values.get("max_new_tokens") is not None else ()))
-    return _left_out(values, known, tokenizer, never=("pad", "bos", "unk", "mask"))
+    return _left_out(values, (*_OF_SAMPLING, "decoder_start_token_id"))
 
 
 def search_left_out(values: Mapping[str, Any], tokenizer: Tokenizer) -> list[str]:
     """The same for a translator."""
     # Without sampling its settings decide nothing.
     known = _OF_SEARCH if values.get("do_sample") else (*_OF_SEARCH, *_OF_SAMPLING, "top_h", "typical_p")
-    return _left_out(values, known, tokenizer, never=("pad", "bos", "unk"))
+    found = _left_out(values, known)
+    start, ours = values.get("decoder_start_token_id"), tokenizer.special_id("bos")
+    if start not in (None, ours):
+        found.append(f"decoder_start_token_id {shown(start)} (outputs begin after {ours})")
+    ends = values.get("eos_token_id")
+    ends = [tokenizer.special_id("eos")] if ends is None else ends if isinstance(ends, list) else [ends]
+    forced = values.get("forced_eos_token_id")
+    if forced is not None and (forced[0] if isinstance(forced, list) and len(forced) == 1 else forced) not in ends:
+        found.append(f"forced_eos_token_id {shown(forced)} (an output ends with {shown(ends[0])})")
+    return found
 
 
-def _left_out(
-    values: Mapping[str, Any], known: Collection[str], tokenizer: Tokenizer, *, never: Collection[str]
-) -> list[str]:
-    """Those that are not `known`; tokens of the roles `never` are not written here in any case."""
-    silent = [[tokenizer.special_id(role)] for role in never]
+def _left_out(values: Mapping[str, Any], known: Collection[str]) -> list[str]:
+    """Those that are not `known`, and words of several tokens among those that must not come."""
     found: list[str] = []
     for name, value in values.items():
         if name in known or name in _NO_MATTER or name.startswith(("_", "output_")):
             continue
-        if name == "eos_token_id":
-            found += _other_ends(value, tokenizer.special_id("eos"))
-        elif value in (None, False, [], {}) or value == _DEFAULTS.get(name):
+        if value in (None, False, [], {}) or value == _DEFAULTS.get(name):
             continue
-        elif name != "bad_words_ids" or not isinstance(value, list) or any(ids not in silent for ids in value):
-            found.append(f"{name} {_short(value)}")
+        if name == "bad_words_ids" and isinstance(value, list):
+            if long := [ids for ids in value if not isinstance(ids, list) or len(ids) != 1]:
+                found.append(f"{name} {shown(long)}")
+            continue
+        found.append(f"{name} {shown(value)}")
     return found
-
-
-def _other_ends(value: Any, end: int | None) -> list[str]:
-    if value is None or all(id == end for id in (value if isinstance(value, list) else [value])):
-        return []
-    return [f"eos_token_id {_short(value)} ({'nothing ends a text' if end is None else f'only {end} ends a text'})"]
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "..."
 
 
 def search_left_behind(values: Mapping[str, Any]) -> list[str]:

@@ -8,11 +8,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from plainformer.errors import shown
 from plainformer.interop.differences import differing, odd_widths
 from plainformer.interop.family import Family, Row
-from plainformer.interop.generation import search_from, search_to
+from plainformer.interop.generation import search_from, search_keys, search_to
 from plainformer.interop.losses import search_left_behind, search_left_out
-from plainformer.interop.settings import ACTIVATION_NAMES, Settings
+from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LAYERS, Settings
 from plainformer.interop.start import FORMER, model_with_start, tokenizer_with_start
 from plainformer.models.config import Config, TransformerConfig
 from plainformer.models.reorder import with_sines_first
@@ -20,36 +21,47 @@ from plainformer.models.skeleton import with_zero_biases
 from plainformer.models.transformer import Transformer
 from plainformer.text import Tokenizer
 
+ALIASES = {
+    "num_attention_heads": "encoder_attention_heads",
+    "hidden_size": "d_model",
+    "num_hidden_layers": "encoder_layers",
+}
+"""Other names of settings, as all their classes have them."""
+
 EPSILON = 1e-5  # of their norms: no setting says so
 
 
 def config_from(values: Mapping[str, Any], where: str) -> TransformerConfig:
     """As `Family.config_from`. The rate of dropout is that of the residuals; other places have none here."""
-    read = Settings(values, where)
+    read = Settings(values, where, ALIASES)
+    read.require_plain()
     named = values.get("architectures") or ["MarianMTModel"]
     if named != ["MarianMTModel"]:
-        read.refuse(f"architectures is {named!r}, and known is MarianMTModel")
-    source = read.read("vocab_size", 58_101)
+        read.refuse(f"architectures is {shown(named)}, and known is MarianMTModel")
+    source, d_model = read.size("vocab_size", 58_101), read.size("d_model", 1024)
     shared, tied = read.read("share_encoder_decoder_embeddings", True), read.read("tie_word_embeddings", True)
-    heads, d_ff = read.read("encoder_attention_heads", 16), read.read("encoder_ffn_dim", 4096)
-    read.require("decoder_attention_heads", heads, f"the encoder has {heads}, and one number is for both")
-    read.require("decoder_ffn_dim", d_ff, f"the encoder has {d_ff}, and one number is for both")
+    heads = read.heads("encoder_attention_heads", 16, d_model, "d_model")
+    d_ff = read.size("encoder_ffn_dim", 4096)
+    # What is silent about the decoder has their default of it, too.
+    for name, ours, default in (("decoder_attention_heads", heads, 16), ("decoder_ffn_dim", d_ff, 4096)):
+        if (value := read.size(name, default)) != ours:
+            read.refuse(f"{name} is {value}: the encoder has {ours}, and one number is for both")
     read.require("normalize_before", False, "its norms come after the sublayers")
     read.require("normalize_embedding", False, "its embeddings have no norm")
     read.require("add_final_layer_norm", False, "its stacks end without a norm")
     read.require("static_position_embeddings", True, "its positions are sinusoidal")
     wanted = {
         "source_vocab": source,
-        "target_vocab": source if shared else read.read("decoder_vocab_size", source),
-        "d_model": read.read("d_model", 1024),
+        "target_vocab": source if shared else read.size("decoder_vocab_size", source),
+        "d_model": d_model,
         "d_ff": d_ff,
         "heads": heads,
-        "encoder_layers": read.read("encoder_layers", 12),
-        "decoder_layers": read.read("decoder_layers", 12),
+        "encoder_layers": read.size("encoder_layers", 12, least=0, most=MOST_LAYERS),
+        "decoder_layers": read.size("decoder_layers", 12, least=0, most=MOST_LAYERS),
         "activation": read.activation("activation_function", "gelu"),
         "sinusoidal_order": "half",
-        "max_len": read.read("max_position_embeddings", 1024),
-        "dropout": read.read("dropout", 0.1),
+        "max_len": read.size("max_position_embeddings", 1024),
+        "dropout": read.rate("dropout", 0.1),
         "scale_embeddings": read.read("scale_embedding", False),
         "tie": ("three-way" if shared else "target-output") if tied else "none",
         "output_bias": True,
@@ -91,9 +103,11 @@ def spelled(tokenizer: Tokenizer, config: TransformerConfig) -> Tokenizer:
 def roles(tokenizer: Tokenizer, generation: Mapping[str, Any]) -> dict[str, Any]:
     """As `Family.roles`: pad and the decoder's start are never generated, nor what stands for no text."""
     never = {tokenizer.special_id(role) for role in ("pad", "bos", "unk")} | set(map(tokenizer.id, FORMER.values()))
+    never |= set(generation.get("forbidden_tokens", ()))
+    end, *_ = generation.get("end_tokens") or (tokenizer.eos_id,)
     return {
         "decoder_start_token_id": tokenizer.bos_id,
-        "forced_eos_token_id": tokenizer.eos_id if generation.get("force_end") else None,
+        "forced_eos_token_id": end if generation.get("force_end") else None,
         "bad_words_ids": [[id] for id in sorted(id for id in never if id is not None)],
     }
 
@@ -186,6 +200,7 @@ MARIAN = Family(
         "model.decoder.embed_tokens.weight": "model.shared.weight",
         "model.encoder.embed_tokens.weight": "model.shared.weight",
     },
+    zeros=("final_logits_bias",),
     layers={
         "model.encoder.layers.{layer}": "encoder/{layer}/output",
         "model.decoder.layers.{layer}": "decoder/{layer}/output",
@@ -195,6 +210,7 @@ MARIAN = Family(
     spelled=spelled,
     roles=roles,
     generation_from=search_from,
+    generation_keys=search_keys,
     generation_to=search_to,
     generation_left_out=search_left_out,
     generation_left_behind=search_left_behind,

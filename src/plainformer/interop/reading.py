@@ -3,15 +3,17 @@
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 from plainformer.interop import table
 from plainformer.interop.family import Family
+from plainformer.interop.losses import decoding_settings
 from plainformer.interop.table import Pair, located, pairs_of
 from plainformer.interop.weights import Weights, open_weights
 from plainformer.json_object import read_object
@@ -49,7 +51,8 @@ def build_model(family: Family, config: AnyConfig, weights: Weights) -> Model:
     # The largest first: while it is there twice, nothing else is there yet.
     for pair in sorted(pairs, key=lambda pair: -math.prod(pair.shape)):
         return_freed_memory()
-        array = weights.read(names[pair.theirs])
+        there = names.get(pair.theirs)
+        array = np.zeros(pair.shape, np.float32) if there is None else weights.read(there)
         broken += [] if np.isfinite(array).all() else [pair.theirs]
         for name, part in pair.read(array):
             found[name] = jnp.asarray(np.ascontiguousarray(part))
@@ -60,10 +63,9 @@ def build_model(family: Family, config: AnyConfig, weights: Weights) -> Model:
 def _check_copies(family: Family, pairs: list[Pair], weights: Weights, names: Mapping[str, str]) -> None:
     """Raises InputError where a weight is there twice, tied according to the settings, and not the same."""
     own = {pair.theirs for pair in pairs}
-    for copy, original in family.copies.items():
-        while original in family.copies and original not in own:
-            original = family.copies[original]
-        if copy in own or copy not in names or original not in names:
+    for copy in family.copies:
+        original = table.repeated_by(family, copy, own)
+        if copy in own or copy not in names or original not in names or names[copy] == names[original]:
             continue
         if not np.array_equal(weights.read(names[copy]), weights.read(names[original])):
             what = f"config.json ties {copy} to {original}, and they differ"
@@ -89,14 +91,36 @@ def read_tokenizers(config: AnyConfig, folder: Path) -> tuple[Tokenizer, Tokeniz
     return found
 
 
-def read_generation(family: Family, folder: Path, tokenizer: Tokenizer) -> tuple[dict[str, Any], list[str]]:
-    """The settings of decoding, ours, and what of theirs has no counterpart here.
+class Decoding(NamedTuple):
+    """Settings of decoding, ours, and what is to be known of them: as `folder.GenerationFile` has it."""
 
-    Raises:
-        InputError: the file is damaged, or a value is of the wrong type; it may be missing.
-    """
-    path = folder / "generation_config.json"
-    if not path.exists():
-        return {}, []
-    values = read_object(path, fix="get it again")
-    return family.generation_from(values, str(path)), family.generation_left_out(values, tokenizer)
+    settings: dict[str, Any]
+    path: Path | None = None
+    keys: Mapping[str, str] = MappingProxyType({})
+    left_out: tuple[str, ...] = ()
+    damage: InputError | None = None
+
+
+def read_generation(family: Family, config: AnyConfig, folder: Path, tokenizer: Tokenizer) -> Decoding:
+    """What `generation_config.json` says or, in an older folder that has none, `config.json`."""
+    path, named = folder / "generation_config.json", folder / "config.json"
+    try:
+        if path.exists():
+            values = read_object(path, fix="get it again")
+        else:
+            path, values = named, decoding_settings(read_object(named))
+        left_out = family.generation_left_out(values, tokenizer)
+        settings = family.generation_from(values, str(path))
+    except InputError as error:
+        return Decoding({}, path, damage=error)
+    never = {tokenizer.special_id(role) for role in ("pad", "bos", "unk", "mask")}  # nothing else has to forbid them
+    for name, silent in (("end_tokens", set[int | None]()), ("forbidden_tokens", never)):
+        ids, key = settings.pop(name, ()), family.generation_keys(values).get(name)
+        known = tuple(id for id in ids if 0 <= id < config.vocabularies[1])
+        if other := [id for id in ids if id not in known]:
+            left_out.append(f"{key} {shown(other)} (no tokens of the model)")
+        if kept := tuple(id for id in known if id not in silent):
+            settings[name] = kept
+    if settings.get("end_tokens") == (tokenizer.special_id("eos"),):
+        del settings["end_tokens"]  # nothing new
+    return Decoding(settings, path, family.generation_keys(values), tuple(left_out))

@@ -1,6 +1,6 @@
 """A family's table of weights, laid over one model: which of theirs is which of ours, read in both directions."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -78,17 +78,33 @@ def pairs_of(family: Family, config: AnyConfig) -> list[Pair]:
 def located(family: Family, pairs: Sequence[Pair], found: Mapping[str, Shape], where: str) -> dict[str, str]:
     """Where each weight of theirs is: its name in the table -> its name in the file, copies that are there included.
 
+    One that is not there under its own name is any of its copies. What is zeros, and is not there, has no place.
+
     Raises:
         InputError: naming every weight that is missing, unexpected or misshapen, all at once.
     """
     names = {canonical(family, name, pairs): name for name in found}
     wanted = {pair.theirs: pair.shape for pair in pairs}
     copies = {copy for copy in family.copies if copy not in wanted}
+    # Who writes a tied weight but once may do so under any of its names.
+    for copy in copies:
+        original = repeated_by(family, copy, wanted)
+        if copy in names and original in wanted and original not in names:
+            names[original] = names[copy]
     counted = {
         name: found[names[name]] for name in names if name in wanted or not (name in copies or is_ignored(family, name))
     }
+    wanted = {name: shape for name, shape in wanted.items() if name in names or name not in family.zeros}
     check_shapes(wanted, counted, "weights and config.json disagree", where=where)
     return {name: names[name] for name in names if name in wanted or name in copies}
+
+
+def repeated_by(family: Family, copy: str, own: Collection[str]) -> str:
+    """What a copy repeats, through other copies that are no weights of their `own`."""
+    original = family.copies[copy]
+    while original in family.copies and original not in own:
+        original = family.copies[original]
+    return original
 
 
 def canonical(family: Family, name: str, pairs: Sequence[Pair]) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 from plainformer.extras import require
 from plainformer.json_object import read_object
 from plainformer.weights_file import WEIGHTS, Shape, read_array, shapes_in
@@ -67,7 +67,7 @@ def _shards(index: Path) -> Shards:
     files: dict[Path, set[str]] = {}
     for weight, file in ((weight, Path(file)) for weight, file in names.items()):
         if len(file.parts) != 1 or file.name != str(file) or "\\" in file.name:
-            what = f"the shard {str(file)!r} is not a file of this folder"
+            what = f"the shard {shown(str(file))} is not a file of this folder"
             raise InputError(what, where=str(index), fix="do not load this folder unless you trust its source")
         files.setdefault(index.parent / file, set()).add(weight)
     if missing := sorted(file.name for file in files if not file.exists()):

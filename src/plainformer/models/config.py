@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 from plainformer.fields import is_of_type
 from plainformer.nn.rope_scaling import RopeScaling
 
@@ -110,17 +110,17 @@ class Config:
         for name, wanted in get_type_hints(cls).items():
             if wanted == RopeScaling | None:
                 if not isinstance(values.get(name), RopeScaling | None):
-                    raise InputError(f"{name} is {values[name]!r} and must be an object or null", where=where)
+                    raise InputError(f"{name} is {shown(values[name])} and must be an object or null", where=where)
                 continue
             if wanted == tuple[str, ...]:
                 names = values.get(name, defaults[name])
                 if not (isinstance(names, tuple) and all(isinstance(label, str) for label in names)):
-                    raise InputError(f"{name} is {names!r} and must be a list of names", where=where)
+                    raise InputError(f"{name} is {shown(names)} and must be a list of names", where=where)
                 continue
             value, choices = values.get(name, defaults[name]), get_args(wanted)
             if not (value in choices if choices else is_of_type(value, wanted)):
                 must = f"one of {', '.join(choices)}" if choices else f"of type {wanted.__name__}"
-                raise InputError(f"{name} is {value!r} and must be {must}", where=where)
+                raise InputError(f"{name} is {shown(value)} and must be {must}", where=where)
         try:
             return cls(**values)
         except InputError as error:
@@ -261,8 +261,8 @@ class EncoderConfig(SingleStackConfig):
         super().__post_init__()
         if twice := sorted({label for label in self.labels if self.labels.count(label) > 1}):
             raise InputError(
-                f"the label {twice[0]!r} is named twice", where="model.labels", fix="name every label once"
+                f"the label {shown(twice[0])} is named twice", where="model.labels", fix="name every label once"
             )
         if len(self.labels) == 1:
-            what = f"{self.labels[0]!r} is the only label, and there is nothing to tell apart"
+            what = f"{shown(self.labels[0])} is the only label, and there is nothing to tell apart"
             raise InputError(what, where="model.labels", fix="name at least two labels")

@@ -5,6 +5,14 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from plainformer.decode.settings import (
+    LEAST_PENALTY,
+    MOST_ALPHA,
+    MOST_BEAM,
+    MOST_MARGIN,
+    MOST_PENALTY,
+    MOST_RATIO,
+)
 from plainformer.evaluate.bleu import BleuTokenizer
 from plainformer.models.config import TransformerConfig
 from plainformer.recipe.base import Recipe
@@ -146,19 +154,19 @@ class TranslationTrainOptions(TrainOptions):
 class DecodeOptions(Section):
     """[decode]: how the model is searched for a translation (§6.1)."""
 
-    beam_size: int = Field(default=4, ge=1, description="Hypotheses kept; 1 = greedy.")
+    beam_size: int = Field(default=4, ge=1, le=MOST_BEAM, description="Hypotheses kept; 1 = greedy.")
     length_penalty: Literal["gnmt", "average", "none"] = Field(
         default="gnmt", description="((5+len)/6)^alpha, len^alpha, 1."
     )
-    alpha: float = Field(default=0.6, ge=0.0, description="Exponent of the length penalty.")
+    alpha: float = Field(default=0.6, ge=-MOST_ALPHA, le=MOST_ALPHA, description="Exponent of the length penalty.")
     max_ratio: float = Field(
-        default=1.0, ge=0.0, description="Longest output: max_ratio x source length + max_margin tokens."
+        default=1.0, ge=0.0, le=MOST_RATIO, description="Longest output: max_ratio x source length + max_margin tokens."
     )
-    max_margin: int = Field(default=50, ge=0, description="See max_ratio.")
+    max_margin: int = Field(default=50, ge=0, le=MOST_MARGIN, description="See max_ratio.")
     n_best: int = Field(default=1, ge=1, description="Translations given for a sentence.")
     no_repeat_ngram: int = Field(default=0, ge=0, description="Forbid repeating an n-gram of this length; 0 = off.")
     repetition_penalty: float = Field(
-        default=1.0, gt=0.0, description="Makes tokens already written less likely; 1 = off."
+        default=1.0, ge=LEAST_PENALTY, le=MOST_PENALTY, description="Makes tokens already written less likely; 1 = off."
     )
 
     @model_validator(mode="after")

@@ -1,7 +1,7 @@
 """A finished run, or any model folder, scored: on pairs, on text or on labelled texts, as its kind of model is."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -16,7 +16,7 @@ from plainformer.data.masking import Masking
 from plainformer.data.text import read_text
 from plainformer.data.tokens import Counts, encode_text
 from plainformer.decode.labeller import Labeller
-from plainformer.decode.load import find_model, load_as
+from plainformer.decode.load import find_model, load_as, settings_of
 from plainformer.decode.reader import Reader
 from plainformer.decode.translator import Translator
 from plainformer.decode.writer import Writer
@@ -26,7 +26,7 @@ from plainformer.evaluate.labelled import evaluate_labelled
 from plainformer.evaluate.masked import evaluate_masked
 from plainformer.evaluate.report import Result, write_report
 from plainformer.evaluate.text import evaluate_text
-from plainformer.folder import read_config
+from plainformer.folder import load_folder, read_config
 from plainformer.models.config import EncoderConfig, SingleStackConfig, TransformerConfig
 from plainformer.recipe import (
     ClassificationRecipe,
@@ -169,7 +169,7 @@ def _recipe_of_translator(model: Path, languages: str, changes: Sequence[str], b
     """What a model folder that belongs to no run says about itself, for `changes` to name the data."""
     codes = languages.split(" to ")
     known = dict(zip(("source", "target"), codes, strict=True)) if len(codes) == 2 else {}
-    settings = asdict(load_as(model, Translator, base=base).settings)
+    settings = settings_of(load_folder(find_model(model), base))
     # What a recipe cannot say stays as the model's folder has it.
     decode = {name: value for name, value in settings.items() if name in DecodeOptions.model_fields}
     text = toml.dumps({"data": known, "train": {"steps": 1}, "decode": decode})
@@ -218,7 +218,7 @@ def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progres
 
 
 def _score_writer(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show, base: Path | None) -> Result:
-    recipe, writer = _of_task(any_recipe, LanguageRecipe, model), load_as(model, Writer, base=base)
+    recipe, writer = _of_task(any_recipe, LanguageRecipe, model), load_as(model, Writer, base=base, say=None)
     data, ids, counts = _tokens_of(recipe.data, text, writer.tokenizer, progress)
     scored = partial(progress, "tokens scored")
     return evaluate_text(writer.model, ids, counts, name=str(model), data=data, progress=scored)

@@ -76,6 +76,8 @@ def _keeping(work: Work, start: Start, adapter: Adapter | None) -> Work:
     """The work, with model folders that name the start (not its place, which says nothing elsewhere), keep what
     settings of it the recipe does not have, and hold the adapter if there is one."""
     bleu = work.bleu
+    if start.content.generation_file.damage is not None:
+        raise start.content.generation_file.damage
 
     def content(model: Model) -> ModelFolder:
         found = work.content(model)

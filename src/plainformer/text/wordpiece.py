@@ -11,7 +11,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 from plainformer.text.special import token_named
 
 
@@ -67,7 +67,7 @@ def _switch(settings: Mapping[str, Any], key: str, default: Any, where: str) -> 
     value = settings.get(key, default)
     if not isinstance(value, bool) and value is not default:
         place = str(Path(where).with_name("tokenizer_config.json"))
-        raise InputError(f"{key} is {value!r} and must be true or false", where=place, fix="correct or remove it")
+        raise InputError(f"{key} is {shown(value)} and must be true or false", where=place, fix="correct or remove it")
     return value
 
 

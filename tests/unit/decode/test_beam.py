@@ -230,12 +230,15 @@ def test_top_k_equals_a_stable_sort(many: int, k: int) -> None:
         ("beam_size", 0),
         ("n_best", 5),
         ("n_best", 0),
-        ("alpha", -0.1),
+        ("beam_size", 2**31),
+        ("alpha", -10.1),
         ("alpha", float("nan")),
         ("max_ratio", -1.0),
         ("max_margin", -1),
         ("no_repeat_ngram", -2),
         ("repetition_penalty", 0.0),
+        ("repetition_penalty", 1e39),
+        ("end_tokens", (1, -1)),
     ],
 )
 def test_settings_out_of_range_are_refused_by_name(name: str, value: Any) -> None:

@@ -95,7 +95,7 @@ SPOILT: dict[str, tuple[Spoiler, str]] = {
         settings(n_head="3", n_layer=1.5),
         "n_head is '3' and must be of type int; n_layer is 1.5",
     ),
-    "sizes that do not fit": (settings(n_head=5), "d_model 12 is not divisible by 5 heads"),
+    "sizes that do not fit": (settings(n_head=5), "n_embd 12 is not divisible by n_head 5"),
     "no settings": (lambda folder: (folder / "config.json").unlink(), "config.json is missing"),
     "another width than the weights": (
         settings(n_embd=15),
@@ -151,10 +151,6 @@ UNREADABLE: dict[str, tuple[Spoiler, str]] = {
     "too many tokens": (
         lambda folder: [settings(vocab_size=9)(folder), weights(fewer_tokens)(folder)],
         "the tokenizer has 11 tokens, and the model 9",
-    ),
-    "broken settings of decoding": (
-        lambda folder: (folder / "generation_config.json").write_text("{"),
-        "generation_config.json: the file cannot be read",
     ),
 }
 

@@ -1,6 +1,7 @@
 """Settings of decoding on their way in and out: what has a counterpart is mapped, and the rest is named."""
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -9,13 +10,17 @@ from typing import Any
 import pytest
 from checkpoints import LETTERS
 
-from plainformer.decode.settings import PAPER, GenerationSettings
+from plainformer.decode.load import load, settings_of
+from plainformer.decode.settings import PAPER, GenerationSettings, changed
 from plainformer.errors import InputError
 from plainformer.folder import load_folder
 from plainformer.interop.generation import sampling_from, search_from, search_to
 from plainformer.interop.losses import sampling_left_out, search_left_behind, search_left_out
+from plainformer.interop.marian import MARIAN
+from plainformer.interop.reading import read_generation
+from plainformer.models import TransformerConfig
 
-END, PAD = LETTERS.eos_id, LETTERS.pad_id
+END, PAD, BOS = LETTERS.eos_id, LETTERS.pad_id, LETTERS.bos_id
 
 
 def searching(**values: Any) -> GenerationSettings:
@@ -41,16 +46,15 @@ def test_who_samples_takes_the_50_most_probable_unless_another_number_is_given()
 @pytest.mark.parametrize(
     ("values", "said"),
     [
-        ({"eos_token_id": [END, 7, 8]}, [f"eos_token_id [{END}, 7, 8] (only {END} ends a text)"]),
-        ({"eos_token_id": END + 1}, [f"eos_token_id {END + 1} (only {END} ends a text)"]),
+        ({"eos_token_id": [END, 7, 8], "suppress_tokens": [5]}, []),
         ({"eos_token_id": [END], "pad_token_id": 5, "bos_token_id": 6, "transformers_version": "5"}, []),
-        ({"max_length": 4096, "do_sample": True, "temperature": 0.6}, ["max_length 4096"]),
-        ({"max_length": 4096, "max_new_tokens": 5}, []),
+        ({"max_length": 4096, "do_sample": True, "temperature": 0.6}, []),
         ({"num_beams": 4, "no_repeat_ngram_size": 3}, ["num_beams 4", "no_repeat_ngram_size 3"]),
         ({"num_beams": 1, "no_repeat_ngram_size": 0, "length_penalty": 1.0, "guidance_scale": None}, []),
-        ({"bad_words_ids": [[PAD], [9, 8]]}, [f"bad_words_ids [[{PAD}], [9, 8]]"]),
+        ({"bad_words_ids": [[PAD], [9, 8]]}, ["bad_words_ids [[9, 8]]"]),
         ({"bad_words_ids": [[PAD]], "output_scores": True, "use_cache": False}, []),
-        ({"suppress_tokens": [1, 2], "temperature": 0.5}, ["suppress_tokens [1, 2]"]),
+        ({"begin_suppress_tokens": [1, 2], "temperature": 0.5}, ["begin_suppress_tokens [1, 2]"]),
+        ({"sequence_bias": "x" * 5000}, [f"sequence_bias '{'x' * 56}..."]),
     ],
 )
 def test_what_a_language_model_has_no_counterpart_of_is_named(values: dict[str, Any], said: list[str]) -> None:
@@ -61,7 +65,12 @@ def test_what_a_language_model_has_no_counterpart_of_is_named(values: dict[str, 
     ("values", "said"),
     [
         ({"num_beams": 4, "max_length": 512, "early_stopping": True, "bad_words_ids": [[PAD]], "temperature": 0.5}, []),
-        ({"bad_words_ids": [[9]], "num_beam_groups": 2}, ["bad_words_ids [[9]]", "num_beam_groups 2"]),
+        ({"bad_words_ids": [[9, 8], [7]], "num_beam_groups": 2}, ["bad_words_ids [[9, 8]]", "num_beam_groups 2"]),
+        (
+            {"decoder_start_token_id": 7, "eos_token_id": [5, 6], "forced_eos_token_id": 8},
+            [f"decoder_start_token_id 7 (outputs begin after {BOS})", "forced_eos_token_id 8 (an output ends with 5)"],
+        ),
+        ({"decoder_start_token_id": BOS, "forced_eos_token_id": END}, []),
         ({"do_sample": True, "temperature": 0.5}, ["do_sample True", "temperature 0.5"]),
     ],
 )
@@ -91,11 +100,78 @@ def test_a_folder_says_what_was_left_out(folder: Path) -> None:
     path = folder / "generation_config.json"
     path.write_text(json.dumps({"max_length": 50, "do_sample": True, "num_beams": 2}))
     content = load_folder(folder)
-    assert content.generation == {"top_k": 50}
-    assert content.about["left out of its settings of decoding"] == "max_length 50, num_beams 2"
-    path.write_text('{"top_p": "much"}')
-    with pytest.raises(InputError, match="top_p is 'much' and must be of type float") as caught:
-        load_folder(folder)
+    assert content.generation == {"top_k": 50, "max_tokens": 50, "max_length": 50}
+    assert content.about["left out of its settings of decoding"] == "num_beams 2"
+    with pytest.warns(UserWarning, match="generation_config.json: settings of decoding without .* out: num_beams 2$"):
+        load(folder)
+    load(folder, say=None)
+
+
+def test_tokens_that_end_and_tokens_that_never_come_are_the_models(folder: Path) -> None:
+    """What is no token of the model ends nothing, and is named; nor is said again what holds in any case."""
+    path = folder / "generation_config.json"
+    path.write_text(json.dumps({"eos_token_id": [7, END, 999], "suppress_tokens": [PAD, 8], "bad_words_ids": [[9]]}))
+    content = load_folder(folder)
+    assert content.generation == {"end_tokens": (7, END), "forbidden_tokens": (8, 9)}
+    assert content.generation_file.left_out == ("eos_token_id [999] (no tokens of the model)",)
+    path.write_text(json.dumps({"eos_token_id": [END], "bad_words_ids": [[PAD]]}))
+    assert load_folder(folder).generation == {}
+
+
+SPOILT = {
+    "of the wrong type": ('{"top_p": "much"}', "top_p is 'much' and must be of type float"),
+    "out of its range": ('{"repetition_penalty": -1.0}', "repetition_penalty is -1.0; give"),
+    "longer than memory": ('{"max_length": 1000000000000}', "max_length is 1000000000000; give 1 to 1000000"),
+    "no JSON": ("{", "the file cannot be read"),
+    "ids that are none": ('{"eos_token_id": "</s>"}', "eos_token_id is '</s>' and must be an id, or a list of ids"),
+}
+
+
+@pytest.mark.parametrize("name", SPOILT)
+def test_settings_that_will_not_do_are_said_to_who_decodes(name: str, folder: Path, tmp_path: Path) -> None:
+    """In the words of the file, with its place. A score needs none of them."""
+    path, (text, said) = folder / "generation_config.json", SPOILT[name]
+    path.write_text(text)
+    writer = load(folder)
+    assert writer.score(["moon"])[0].logprob < 0.0
+    calls: list[Callable[[], Any]] = [
+        lambda: writer.generate(["moon"]),
+        lambda: writer.search(["moon"]),
+        lambda: settings_of(load_folder(folder)),
+    ]
+    for call in calls:
+        with pytest.raises(InputError, match=re.escape(said)) as caught:
+            call()
+        assert caught.value.where == str(path)
+
+
+def test_an_older_translator_searches_as_its_only_file_says(tmp_path: Path) -> None:
+    config = TransformerConfig(source_vocab=31, target_vocab=31)
+    values = {"num_beams": 6, "max_length": 512, "no_repeat_ngram_size": 3, "length_penalty": -1.0, "eos_token_id": END}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(values | {"d_model": 512, "dropout": 0.1, "decoder_start_token_id": BOS}))
+    older = read_generation(MARIAN, config, tmp_path, LETTERS)
+    how = changed(PAPER, older.settings)
+    assert (how.beam_size, how.bound(9), how.no_repeat_ngram, how.alpha, how.beam) == (6, 511, 3, -1.0, "full")
+    assert (older.path, older.left_out, older.damage) == (path, (), None)
+    path.rename(tmp_path / "generation_config.json")
+    assert read_generation(MARIAN, config, tmp_path, LETTERS).settings == older.settings
+    (tmp_path / "generation_config.json").write_text(json.dumps({"length_penalty": -99.0}))
+    found = read_generation(MARIAN, config, tmp_path, LETTERS)
+    assert found.keys["alpha"] == "length_penalty"
+
+
+def test_an_older_folder_has_its_settings_of_decoding_with_those_of_the_model(folder: Path) -> None:
+    (folder / "generation_config.json").unlink()
+    path = folder / "config.json"
+    values = json.loads(path.read_text())
+    path.write_text(json.dumps(values | {"eos_token_id": 7, "top_k": 3, "num_beams": 2, "summary_type": "first"}))
+    content = load_folder(folder)
+    assert content.generation == {"end_tokens": (7,), "top_k": 3}
+    assert content.generation_file.left_out == ("num_beams 2",)
+    path.write_text(json.dumps(values | {"temperature": -1.0}))
+    with pytest.raises(InputError, match=r"temperature is -1\.0; give at least 0") as caught:
+        load(folder).generate(["moon"])
     assert caught.value.where == str(path)
 
 
