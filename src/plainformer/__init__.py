@@ -70,6 +70,12 @@ __all__ = [
     "run_recipe",
 ]
 
+
+def __dir__() -> list[str]:
+    """The names of `__all__`, loaded or not, and what every module has."""
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})
+
+
 __getattr__ = lazily(
     __name__,
     {

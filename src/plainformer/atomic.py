@@ -50,5 +50,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def check_new_folder(folder: Path) -> None:
     """Refuse a folder that holds something already: nothing is overwritten. Raises InputError."""
+    if str(folder) == "-":
+        raise InputError("- is no folder", where="--output", fix="name one; a folder of that name is ./-")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InputError("there is something here already", where=str(folder), fix="name a new folder, or empty it")

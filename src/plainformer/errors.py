@@ -1,5 +1,6 @@
 """The two ways a run can end badly, each said in one line: what, where, what to do."""
 
+import re
 from collections.abc import Sequence
 
 
@@ -21,8 +22,8 @@ class PlainformerError(Exception):
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
         remedy = f"; {self.fix}" if self.fix else ""
-        # One line, whatever a file name or a library put in.
-        return " ".join(f"{place}{self.what}{remedy}".split())
+        # One line, whatever a file name or a library put in; spaces in a name stay, since it may be pasted.
+        return re.sub(r"\s*[\t\n\v\f\r\x1c-\x1e\x85\u2028\u2029]\s*", " ", f"{place}{self.what}{remedy}").strip()
 
 
 class InputError(PlainformerError):

@@ -9,6 +9,7 @@ from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.skeleton import AnyConfig, Model, class_of
 from plainformer.models.transformer import Transformer
+from plainformer.toml import inline
 
 
 class Kind(NamedTuple):
@@ -25,30 +26,30 @@ KINDS: dict[str, Kind] = {
         TransformerConfig,
         Transformer,
         "An encoder-decoder Transformer with {encoder_layers}+{decoder_layers} layers",
-        'translator = plainformer.load("{folder}")\ntranslator.translate(["…"])',
+        'translator = plainformer.load({folder})\ntranslator.translate(["…"])',
     ),
     "plainformer-language-model": Kind(
         LanguageModelConfig,
         LanguageModel,
         "A causal language model with {layers} layers, a context of {context} tokens",
-        'writer = plainformer.load("{folder}")\nwriter.generate(["…"])',
+        'writer = plainformer.load({folder})\nwriter.generate(["…"])',
     ),
     "plainformer-masked-language-model": Kind(
         EncoderConfig,
         MaskedLanguageModel,
         "A masked language model (an encoder) with {layers} layers, a context of {context} tokens",
-        'reader = plainformer.load("{folder}")\nreader.fill(["… {mask} …"])',
+        'reader = plainformer.load({folder})\nreader.fill(["… {mask} …"])',
     ),
     "plainformer-classifier": Kind(
         EncoderConfig,
         Classifier,
         "A classifier of texts ({labels}) with {layers} layers, a context of {context} tokens",
-        'labeller = plainformer.load("{folder}")\nlabeller.classify(["…"])',
+        'labeller = plainformer.load({folder})\nlabeller.classify(["…"])',
     ),
 }
 """By the `model_type` of `config.json`."""
 
-EMBED = 'encoder = plainformer.load("{folder}")\nencoder.embed(["…"])'
+EMBED = 'encoder = plainformer.load({folder})\nencoder.embed(["…"])'
 
 
 def model_type_of(config: AnyConfig) -> str:
@@ -68,7 +69,7 @@ def model_card(config: AnyConfig, about: Mapping[str, Any], folder: str, mask: s
     said = config.to_dict() | {"labels": some_of(getattr(config, "labels", ()))}
     if isinstance(config, EncoderConfig) and not config.head:
         kind = kind._replace(what=kind.what.replace("A masked language model (an encoder)", "An encoder"), use=EMBED)
-    what, use = kind.what.format(**said), kind.use.format(folder=folder, mask=mask or "<mask>")
+    what, use = kind.what.format(**said), kind.use.format(folder=inline(folder), mask=mask or "<mask>")
     origin = "imported by" if "imported from" in about else "trained with"
     facts = "\n".join(f"- {name}: {value}" for name, value in about.items())
     return (

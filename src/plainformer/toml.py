@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plainformer.errors import InputError
+from plainformer.spelling import option, said_of
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LINE_IN_MESSAGE = re.compile(r"\s*\(at line (\d+), column \d+\)")
@@ -76,20 +77,26 @@ def assign(document: dict[str, Any], assignment: str) -> str:
     key, equals, value = assignment.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(_PLAIN_KEY.fullmatch(part) for part in parts):
-        raise InputError(f"{assignment!r} does not set anything", where="--set", fix="write --set section.key=value")
+        fix = f"write {option('set', 'section.key=value', python='section.key=value')}"
+        raise InputError(f"{assignment!r} does not set anything", where=option("set", python="overrides"), fix=fix)
     if any("\ud800" <= character <= "\udfff" for character in assignment):
         # What Python makes of bytes on the command line that are not UTF-8; it could not be saved.
-        raise InputError(f"{assignment!r} has characters that TOML cannot hold", where="--set", fix="use UTF-8 text")
+        raise InputError("there are characters that TOML cannot hold", where=said_of(assignment), fix="use UTF-8 text")
     section = document
     for part in parts[:-1]:
         section = section.setdefault(part, {})
         if not isinstance(section, dict):
-            raise InputError(f"{part} is not a section", where=f"--set {assignment}", fix="write section.key=value")
+            raise InputError(f"{part} is not a section", where=said_of(assignment), fix="write section.key=value")
     if value.strip():
         section[parts[-1]] = _override(value.strip())
     else:
         section.pop(parts[-1], None)
     return ".".join(parts)
+
+
+def key_of(assignment: str) -> str:
+    """The dotted key that `assign` sets."""
+    return ".".join(part.strip() for part in assignment.partition("=")[0].split("."))
 
 
 def find_line(text: str, key: str) -> int | None:

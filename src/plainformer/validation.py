@@ -1,5 +1,6 @@
 """The first of pydantic's complaints, said in one line: the key, what is wrong with it, what to do."""
 
+import re
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any, NoReturn
@@ -92,12 +93,28 @@ def _nearest(unknown: str, root: type[BaseModel]) -> str:
     """The known key that a misplaced or misspelt one is nearest to, or else the keys there are."""
     section, _, name = unknown.rpartition(".")
     known = list(dict.fromkeys([*root.model_fields, *(key for key, _ in descriptions(root))]))
-    by_name = {key.rpartition(".")[2]: key for key in reversed(known)}
     siblings = [key.rpartition(".")[2] for key in known if key.rpartition(".")[0] == section]
-    if name in by_name:
-        return f"did you mean {by_name[name]}"
-    if near := get_close_matches(name, siblings, n=1):
-        return f"did you mean {f'{section}.{near[0]}'.removeprefix('.')}"
-    if near := get_close_matches(name, by_name, n=1, cutoff=0.8):
-        return f"did you mean {by_name[near[0]]}"
+    by_name = {_plain(key.rpartition(".")[2]): key for key in reversed(known)}
+    whole = {_plain(key): key for key in reversed(known)}
+    elsewhere = getattr(root, "OTHER_NAMES", {}).get(_plain(name), ())
+    likely = (
+        whole.get(_plain(unknown)),  # such as trainsteps, train-steps
+        by_name.get(_plain(name)),
+        next((key for key in elsewhere if key in known), None),
+        _one_near(_plain(unknown), whole, 0.85),
+        next((f"{section}.{near}".removeprefix(".") for near in get_close_matches(name, siblings, n=1)), None),
+        _one_near(_plain(name), by_name, 0.8),
+    )
+    if meant := next(filter(None, likely), None):
+        return f"did you mean {meant}"
     return f"the keys of {f'[{section}]' if section else 'the top level'} are {', '.join(siblings)}"
+
+
+def _plain(key: str) -> str:
+    """A key in small letters, without the signs between them."""
+    return re.sub(r"[^a-z0-9]", "", key.lower())
+
+
+def _one_near(name: str, known: Mapping[str, str], cutoff: float) -> str | None:
+    near = get_close_matches(name, known, n=1, cutoff=cutoff)
+    return known[near[0]] if near else None

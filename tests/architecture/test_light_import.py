@@ -30,6 +30,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
         *("", "--help", "--version", "train --help", "translate --help", "generate --help", "score --help"),
         *("fill --help", "classify --help", "embed --help"),
         *("import --help", "export --help", "verify --help"),
+        *("-h", "recipes -h", "settings -h", "recipes", "recipes demo", "merge --help"),
         *("evaluate --help", "info --help", "demo --help", "data --help", "data fetch --help"),
     ]
     loaded = loaded_after(
@@ -41,3 +42,14 @@ def test_help_and_version_load_nothing_heavy() -> None:
     )
     assert "typer" in loaded
     assert not loaded & (HEAVY - {"pydantic"})  # typer's own, in its newer versions
+
+
+def test_what_is_told_of_recipes_needs_no_engine() -> None:
+    loaded = loaded_after(
+        "from plainformer.cli.main import main\n"
+        "sys.argv = ['plainformer', 'settings']\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+    )
+    assert "pydantic" in loaded
+    assert not loaded & (HEAVY - {"pydantic", "numpy"})

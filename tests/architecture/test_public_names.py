@@ -1,5 +1,8 @@
 """The shop window is a promise: a name leaves it, or enters it, on purpose."""
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 import plainformer
@@ -48,6 +51,20 @@ def test_a_public_name_leads_to_the_object_of_that_name(name: str) -> None:
     assert found is not None
     # A class or function is called what it is exported as; a constant has no name of its own.
     assert getattr(found, "__name__", name) == name
+
+
+def test_dir_shows_the_public_names() -> None:
+    shown = dir(plainformer)
+    assert {*PROMISED} <= {*shown}
+    assert all(name in PROMISED or name.startswith("__") for name in shown)
+
+
+def test_types_are_shipped() -> None:
+    """Without this file a type checker takes all of it for untyped (PEP 561)."""
+    package = Path(plainformer.__file__).parent
+    assert (package / "py.typed").is_file()
+    built = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    assert built["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"] == ["src/plainformer"]
 
 
 def import_name(name: str) -> object:

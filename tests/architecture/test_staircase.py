@@ -14,7 +14,7 @@ PACKAGE = "plainformer"
 # From the ground up. The ground floor is one room of single files; everywhere else a name is a room of its own.
 FLOORS = (
     {"atomic", "errors", "extras", "fields", "json_object", "lazy", "machine", "shapes", "table", "toml", "validation"}
-    | {"waiting", "weights_file"},
+    | {"given", "shipped", "spelling", "waiting", "weights_file"},
     {"text", "nn"},
     {"programs"},
     {"data", "models"},

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def classify(
-    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, or a run.")],
     text: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines are read.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read lines from this file.")] = None,
     probabilities: Annotated[
@@ -30,10 +30,11 @@ def classify(
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
     base: BaseOption = None,
 ) -> None:
-    """Tell the label of texts by a classifier: for each a line of label, tab, probability.
+    """Tell the label of texts, by a classifier.
 
-    Texts are the arguments, or else every line of the file or of standard input, and each is answered as soon as it
-    arrives. Every line gives exactly one line, an empty one an empty one (with --json, one whose label is null).
+    For each there is a line of label, tab, probability. Texts are the arguments, or else every line of the file or of
+    standard input, and each is answered as soon as it arrives. Every line gives exactly one line, an empty one an empty
+    one (with --json, one whose label is null).
 
     A text that is longer than the model reads is truncated, as in training. That is counted on stderr, as is what the
     vocabulary lacks, which is read as unknown.

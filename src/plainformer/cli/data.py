@@ -6,14 +6,28 @@ from typing import Annotated
 
 import typer
 
-app = typer.Typer(name="data", help="Corpora that can be downloaded.", no_args_is_help=True)
+from plainformer.cli.usage import Verb, in_words
+
+app = typer.Typer(name="data", help="Download a corpus that plainformer knows.", no_args_is_help=True)
 
 
-@app.command()
+def corpora() -> list[str]:
+    """Those that there are, for completion."""
+    from plainformer.data.fetch import CORPORA
+
+    return list(CORPORA)
+
+
+@app.command(cls=Verb)
+@in_words
 def fetch(
-    name: Annotated[str, typer.Argument(help="Which corpus, such as multi30k.")],
-    folder: Annotated[Path | None, typer.Option(help="Where it goes [default: data/NAME].")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Another address that has the same files.")] = None,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Which corpus, such as multi30k.", autocompletion=corpora)
+    ],
+    folder: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Where it goes [default: data/NAME].")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Another address that has the same files.")
+    ] = None,
 ) -> None:
     """Download a corpus and check it against its checksums."""
     from plainformer.data.fetch import fetch as download
@@ -30,4 +44,4 @@ def fetch(
 
 @app.callback()
 def _group() -> None:
-    """Corpora that can be downloaded."""
+    """Download a corpus that plainformer knows."""

@@ -1,20 +1,26 @@
 """`plainformer demo`: train a small translator on the built-in phrasebook, measure it, use it."""
 
+import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from plainformer.cli.progress import show_progress
-from plainformer.cli.train import begin_machine_code
+from plainformer.cli.train import begin_machine_code, stopped
 from plainformer.cli.work import begin_work
+from plainformer.spelling import command
 
 
 def demo(
-    run: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/demo, or the next free].")] = None,
+    run: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="The run's folder [default: runs/demo, or the next free].")
+    ] = None,
 ) -> None:
-    """Train English to Hindi in a few minutes, and translate sentences it has never seen."""
-    from plainformer.cli.recipes import find_recipe
+    """Train English to Hindi in a few minutes, and use it.
+
+    It is scored on a test set, and translates sentences that it has never seen.
+    """
     from plainformer.recipe import load_recipe
 
     begin_machine_code()
@@ -27,9 +33,9 @@ def demo(
 
     folder = run or _free_folder()
     silence_orbax()
-    reason = run_recipe(load_recipe(find_recipe("demo")), folder, say=typer.echo, progress=show_progress)
+    reason = run_recipe(load_recipe("demo"), folder, say=typer.echo, progress=show_progress)
     if reason == "signal":
-        typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
+        typer.echo(stopped(folder))
         raise typer.Exit(130)
     typer.echo("\nScoring the test set: sentences that are not in the training text.")
     evaluate_run(folder, say=typer.echo, progress=show_progress)
@@ -38,9 +44,11 @@ def demo(
     for text, translation in zip(texts, load(folder).translate(texts), strict=True):
         typer.echo(f"  {text}\n    {translation}")
     typer.echo(f"\nThe model is in {find_model(folder)}. Use it:")
-    typer.echo(f'  plainformer translate {folder} "I like tea"')
-    typer.echo(f"  plainformer info {folder}")
-    typer.echo(f'  python -c \'import plainformer; print(plainformer.load("{folder}").translate(["I like tea"]))\'')
+    typer.echo(f"  {command('plainformer', 'translate', folder, 'I like tea')}")
+    typer.echo(f"  {command('plainformer', 'info', folder)}")
+    model = json.dumps(str(folder), ensure_ascii=False)  # a string of Python, too
+    program = f'import plainformer; print(plainformer.load({model}).translate(["I like tea"]))'
+    typer.echo(f"  {command('python', '-c', program)}")
 
 
 def _free_folder() -> Path:

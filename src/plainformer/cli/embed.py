@@ -24,7 +24,7 @@ Vector = tuple[str, str, "NDArray[np.float32] | None"]
 
 
 def embed(
-    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, or a run.")],
     text: Annotated[list[str] | None, typer.Argument(help="Texts; without any, lines are read.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read lines from this file.")] = None,
     output: Annotated[
@@ -34,9 +34,10 @@ def embed(
     on_bad_line: OnBadLineOption = "stop",
     base: BaseOption = None,
 ) -> None:
-    """Turn texts into vectors by a masked language model or a classifier: the mean of a text's hidden states.
+    """Turn texts into vectors, by an encoder.
 
-    A sentence encoder (modules.json) gives the vectors that it was made for, and reads as much of a text as it says.
+    A vector is the mean of a text's hidden states, by a masked language model or a classifier; a sentence encoder
+    (modules.json) gives the vectors that it was made for, and reads as much of a text as it says.
 
     Texts are the arguments, or else every line of the file or of standard input. For each there is a line of JSON,
     {"text": …, "vector": […]}, as soon as it is ready; with --output there is an array of NumPy instead, float32, a

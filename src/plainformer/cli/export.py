@@ -13,16 +13,16 @@ LAYOUTS = ("huggingface",)
 
 
 def export(
-    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
-    to: Annotated[str, typer.Option("--to", help=f"The layout to write: {', '.join(LAYOUTS)}.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, or a run.")],
+    to: Annotated[str, typer.Option("--to", metavar="LAYOUT", help=f"The layout to write: {', '.join(LAYOUTS)}.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The folder to write.")],
     base: BaseOption = None,
 ) -> None:
-    """Write a model as a folder that the Hugging Face library reads, and all that read its folders.
+    """Write a model as a folder that the Hugging Face library reads.
 
-    The class there is the one that the model is exactly equal to; where there is none, the parts that stand in the way
-    are named. With the weights, cut back to the real vocabulary, go the tokenizer, the settings of decoding, and a
-    card.
+    So do all that read its folders. The class there is the one that the model is exactly equal to; where there is none,
+    the parts that stand in the way are named. With the weights, cut back to the real vocabulary, go the tokenizer, the
+    settings of decoding, and a card.
     """
     if to not in LAYOUTS:
         raise InputError(f"{to!r} is no layout that is known", where="--to", fix=f"choose {', '.join(LAYOUTS)}")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def fill(
-    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, or a run.")],
     text: Annotated[list[str] | None, typer.Argument(help="Texts with gaps; without any, lines are read.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read lines from this file.")] = None,
     top: Annotated[int, typer.Option(help="The so many most probable tokens for every gap.")] = 5,
@@ -27,11 +27,12 @@ def fill(
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
     base: BaseOption = None,
 ) -> None:
-    """Say what could stand in the gaps of a text, by a masked language model. A gap is written <mask>.
+    """Guess what is missing in a text, by a masked language model.
 
-    Every gap is one token. For each there is the text on a line, then the most probable tokens, a line each of
-    probability, tab, token (with the space before it where it begins a word; \\n is a newline), and an empty line
-    before the next. Each gap of several is filled by itself: what is guessed for one does not change another.
+    A gap is written <mask>. Every gap is one token. For each there is the text on a line, then the most probable
+    tokens, a line each of probability, tab, token (with the space before it where it begins a word; \\n is a newline),
+    and an empty line before the next. Each gap of several is filled by itself: what is guessed for one does not change
+    another.
 
     Texts are the arguments, or else every line of the file or of standard input; a blank one is passed over. With
     --on-bad-line empty a bad one has an empty line for a block (with --json, null for its gaps). In a text that is

@@ -35,11 +35,18 @@ Seed = Annotated[int | None, typer.Option(help="Another seed, another text; the 
 Beam = Annotated[int | None, typer.Option(help="Search for the most probable text with a beam of this size.")]
 NBest = Annotated[int | None, typer.Option(help="With --beam: the so many best, each with its score.")]
 Penalty = Annotated[
-    str | None, typer.Option(help="With --beam: gnmt ((5 + length) / 6)^alpha, average length^alpha, or none.")
+    str | None,
+    typer.Option(
+        metavar="gnmt|average|none", help="With --beam: gnmt ((5 + length) / 6)^alpha, average length^alpha, or none."
+    ),
 ]
 Alpha = Annotated[float | None, typer.Option(help="With --beam: exponent of the length penalty.")]
 Weights = Annotated[
-    str, typer.Option(help="Write with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too).")
+    str,
+    typer.Option(
+        metavar="float32|bfloat16|int8|w8a8",
+        help="Write with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too).",
+    ),
 ]
 NoPrompt = Annotated[bool, typer.Option("--no-prompt", help="Print the new text alone, without the prompt.")]
 Skip = Annotated[bool, typer.Option("--skip-unknown", help="Leave out of the prompt what the vocabulary lacks.")]
@@ -47,7 +54,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="A line of JSON for every t
 
 
 def generate(
-    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, or a run.")],
     prompt: Annotated[str | None, typer.Argument(help="What to go on from; without it, it is read.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the prompt from this file.")] = None,
     max_tokens: MaxTokens = None,
@@ -69,13 +76,14 @@ def generate(
     as_json: AsJson = False,
     base: BaseOption = None,
 ) -> None:
-    """Go on with a text: print the prompt and what the language model writes after it, as it writes it.
+    """Write on from a prompt, by a language model.
 
-    The prompt is the argument as it stands, or else all of the file or of standard input, however many lines it has,
-    without the one newline that an editor or echo puts at its end. One newline is printed after the text.
+    Printed are the prompt and what comes after it, as it is written. The prompt is the argument as it stands, or else
+    all of the file or of standard input, however many lines it has, without the one newline that an editor or echo puts
+    at its end. One newline is printed after the text.
 
-    What is not said here is as the model's generation_config.json says. Several samples are each headed by a line
-    "--- sample 2 of 3". With --n-best there are lines of score, tab, continuation, with \\n for a newline in it.
+    What is not said here is as the model's generation_config.json says. Several samples are each headed by a line "---
+    sample 2 of 3". With --n-best there are lines of score, tab, continuation, with \\n for a newline in it.
     """
     check_source(prompt, file, "a prompt", fix="name a file of text")
     sampled = _given(temperature=temperature, top_k=top_k, top_p=top_p, min_p=min_p, seed=seed)

@@ -11,15 +11,19 @@ from plainformer.errors import InputError
 
 
 def import_(
-    checkpoint: Annotated[str, typer.Argument(help="A folder, or a name on the Hugging Face hub.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The model folder to write.")],
-    revision: Annotated[str | None, typer.Option(help="For a name on the hub: a branch, a tag or a commit.")] = None,
+    checkpoint: Annotated[
+        str, typer.Argument(metavar="CHECKPOINT", help="A folder, or a name on the Hugging Face hub.")
+    ],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The model folder to write.")],
+    revision: Annotated[
+        str | None, typer.Option(metavar="NAME", help="For a name on the hub: a branch, a tag or a commit.")
+    ] = None,
     base: BaseOption = None,
 ) -> None:
-    """Turn a checkpoint (GPT-2, Llama, BERT, Marian) into a model folder.
+    """Turn a checkpoint of another library into a model folder.
 
-    Every verb reads such a checkpoint as it is, too; a model folder is complete in itself, float32, and says in its
-    card where it is from.
+    It may be a GPT-2, Llama, BERT or Marian. Every verb reads such a checkpoint as it is, too; a model folder is
+    complete in itself, float32, and says in its card where it is from.
     """
     check_new_folder(output)
     from dataclasses import replace

@@ -15,12 +15,18 @@ if TYPE_CHECKING:
 
 
 def info(
-    model: Annotated[str | None, typer.Argument(help="A run, a model folder, or a preset such as paper-base.")] = None,
+    model: Annotated[
+        str | None, typer.Argument(metavar="MODEL", help="A run, a model folder, or a preset such as paper-base.")
+    ] = None,
     vocab: Annotated[int | None, typer.Option(min=1, help="Vocabulary size assumed for a preset.")] = None,
     presets: Annotated[bool, typer.Option("--presets", help="All presets beside each other.")] = False,
     base: BaseOption = None,
 ) -> None:
-    """Show every part of a model, its shape, its parameters, and how it departs from the paper."""
+    """Show the parts of a model and their sizes.
+
+    A run, a model folder or a preset: every parameter, how many numbers that is, and how the model departs from the
+    paper's.
+    """
     if presets and model is not None:
         raise InputError(f"--presets is about all presets, and {model} is named too", fix="leave one of them out")
     if presets:

@@ -1,13 +1,14 @@
 """`plainformer`: the verbs, and how an error reaches the user."""
 
 import os
+import re
 import sys
 import warnings
 from io import TextIOWrapper
 from typing import Annotated, Any, NoReturn
 
 import typer
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from plainformer import __version__
 from plainformer.cli import (
@@ -22,13 +23,17 @@ from plainformer.cli import (
     import_,
     info,
     merge,
+    recipes,
     score,
+    settings,
     train,
     translate,
     verify,
 )
-from plainformer.errors import InputError, PlainformerError, reason
+from plainformer.cli.usage import Verb, in_words
+from plainformer.errors import PlainformerError, reason
 from plainformer.machine import collect_garbage_rarely
+from plainformer.spelling import for_the_shell
 
 NO_MEMORY = (
     "there is not enough memory; take a smaller model, or in training a smaller batch (data.batch_tokens, or "
@@ -44,20 +49,6 @@ class Interrupted(SystemExit):
     """Ctrl-C, where the verb has not made an end of its own."""
 
     STATUS = 130
-
-
-class Verb(TyperCommand):
-    """A verb, which refuses an option that is given twice where one of the two would be forgotten."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        given = args[: args.index("--")] if "--" in args else args
-        for option in self.params:
-            if getattr(option, "is_flag", True) or getattr(option, "multiple", True):
-                continue
-            names = [word.partition("=")[0] for word in given if word.startswith("-")]
-            if sum(name in option.opts for name in names) > 1:
-                raise InputError(f"{max(option.opts, key=len)} is given twice", fix="give it once")
-        return super().parse_args(ctx, args)
 
 
 class Verbs(TyperGroup):
@@ -79,8 +70,8 @@ app = typer.Typer(
     cls=Verbs,
     name="plainformer",
     help="The Transformer in plain sight: train a model on your text, measure it, use it.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -89,8 +80,9 @@ for verb in (
     *(fill.fill, classify.classify, embed.embed),
     *(evaluate.evaluate, info.info, merge.merge, demo.demo),
     *(import_.import_, export.export, verify.verify),
+    *(recipes.recipes, settings.settings),
 ):
-    app.command(verb.__name__.rstrip("_"), cls=Verb)(verb)
+    app.command(verb.__name__.rstrip("_"), cls=Verb)(in_words(verb))
 app.add_typer(data.app)
 
 
@@ -137,7 +129,8 @@ def main() -> None:
     # Anywhere on the line: it is no verb's option.
     arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
     try:
-        sys.exit(app(args=arguments, standalone_mode=False) or 0)
+        with for_the_shell():
+            sys.exit(app(args=arguments, prog_name="plainformer", standalone_mode=False) or 0)
     except UsageError as error:
         if debug:
             raise
@@ -170,6 +163,9 @@ def _end_usage(error: Any) -> NoReturn:
         sys.exit(2)
     command = error.ctx.command_path if error.ctx else "plainformer"
     said = error.format_message().rstrip(".")
+    for what, words in (("integer", "a whole number"), ("number", "a number")):
+        said = re.sub(rf"Input should be a valid {what}\b.*", f"it must be {words}", said)
+    said = re.sub(r"Input should be greater than or equal to", "it must be at least", said)
     _end(f"{said[:1].lower()}{said[1:]}; see {command} --help", 2)
 
 

@@ -9,11 +9,13 @@ from plainformer.cli.base import BaseOption
 
 
 def merge(
-    model: Annotated[Path, typer.Argument(help="A run that trained with LoRA, or a model folder with an adapter.")],
+    model: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="A run that trained with LoRA, or a model folder with an adapter.")
+    ],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The new folder.")],
     base: BaseOption = None,
 ) -> None:
-    """Make a whole model folder of an adapter and the model that it belongs to.
+    """Make one model of an adapter and the model that it belongs to.
 
     Every verb reads an adapter as it is; a merged model needs no other folder, and can be exported.
     """

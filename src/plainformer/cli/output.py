@@ -7,6 +7,8 @@ from plainformer.errors import InputError
 
 def check_output(path: Path) -> None:
     """Before the work, refuse a place that nothing can be written to. Raises InputError."""
+    if str(path) == "-":
+        raise InputError("- is no file", where="--output", fix="name one; a file of that name is ./-")
     if path.is_dir():
         raise InputError("this is a folder", where=str(path), fix="name a file in it")
     if not path.parent.is_dir():

@@ -1,29 +1,49 @@
-"""Where recipes are found: as a file, or by name among those that come with plainformer."""
+"""`plainformer recipes`: those that come with plainformer, and what each is for, needs, costs and reaches."""
 
-from pathlib import Path
+import shutil
+import sys
+import textwrap
+from typing import Annotated
+
+import typer
 
 from plainformer.errors import InputError
+from plainformer.shipped import find_recipe, shipped_files, shipped_recipes
+
+__all__ = ["find_recipe", "names", "recipes"]
+
+INDENT = "         "
 
 
-def find_recipe(name: str) -> Path:
-    """The recipe file `name`, or the shipped recipe of that name (`demo`, `multi30k-tiny`).
+def names() -> list[str]:
+    """The recipes that there are, for completion."""
+    return list(shipped_files())
 
-    Raises:
-        InputError: there is neither.
+
+def recipes(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", help="Print this recipe, to be saved and changed.", autocompletion=names),
+    ] = None,
+) -> None:
+    """List the recipes that come with plainformer.
+
+    For each there is its name and task, what it is for, the data that it reads, how long it took where it was run, and
+    the score that it reached. plainformer train NAME runs it, from anywhere; plainformer recipes NAME prints it.
     """
-    path = Path(name)
-    if path.suffix == ".toml" or path.is_file():
-        return path  # a missing file is explained where it is opened
-    package = Path(__file__).resolve().parents[1]
-    # Installed, they are inside the package; in a checkout, beside `src`.
-    shipped = {
-        file.stem: file
-        for folder in (package.parents[1] / "recipes", package / "recipes")
-        for file in sorted(folder.glob("*.toml"))
-    }
-    if name in shipped:
-        return shipped[name]
-    known = sorted(shipped)
-    if path.is_dir():
-        raise InputError("this is a folder, and a recipe is a file", where=name, fix="name a .toml file in it")
-    raise InputError(f"there is no recipe {name!r}", fix=f"name a .toml file, or one of {', '.join(known)}")
+    if name is not None:
+        files = shipped_files()
+        if name not in files:
+            raise InputError(f"there is no recipe {name!r}", fix=f"name one of {', '.join(files)}")
+        sys.stdout.write(files[name].read_text(encoding="utf-8"))
+        return
+    width = max(60, min(shutil.get_terminal_size().columns, 120))
+    for one in shipped_recipes():
+        typer.echo(f"{one.name}  ({one.task})")
+        for what, said in (("", one.description), ("data", one.data), ("cost", one.cost), ("score", one.score)):
+            lead = f"  {what}".ljust(len(INDENT)) if what else "  "
+            typer.echo(textwrap.fill(said, width, initial_indent=lead, subsequent_indent=INDENT if what else "  "))
+        typer.echo()
+    typer.echo(
+        "Run one: plainformer train NAME. Print one: plainformer recipes NAME. All settings: plainformer settings."
+    )

@@ -26,7 +26,7 @@ LONGEST = 1024  # tokens of a source, or of a target, that is scored
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, or a run.")],
     text: Annotated[list[str] | None, typer.Argument(help="Texts; without any, one is read.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read the text from this file.")] = None,
     lines: Annotated[bool, typer.Option("--lines", help="Every line that is read is a text of its own.")] = False,
@@ -35,9 +35,11 @@ def score(
     as_json: Annotated[bool, typer.Option("--json", help="A line of JSON for every text.")] = False,
     base: BaseOption = None,
 ) -> None:
-    """Score texts by a language model, a line each: its log-probability in nats, how many tokens that is of,
-    perplexity (e to the mean negative log-probability of a token), and bits per byte. By a translator, score pairs:
-    every argument or line is a source, a tab and a target, which is scored with its end, without bits per byte.
+    """Tell how probable a text is, or a translation.
+
+    Texts are scored by a language model, a line each: log-probability in nats, how many tokens that is of, perplexity
+    (e to the mean negative log-probability of a token), and bits per byte. By a translator, score pairs: every argument
+    or line is a source, a tab and a target, which is scored with its end, without bits per byte.
 
     A text is an argument as it stands, or else all of the file or of standard input, without the one newline that an
     editor or echo puts at its end. Its first token is given, not scored: nothing stands before it.

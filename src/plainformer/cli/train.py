@@ -1,50 +1,86 @@
 """`plainformer train`: from a recipe to a measured model."""
 
 import signal
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from plainformer.cli.own_data import own_data
 from plainformer.cli.progress import show_progress
+from plainformer.cli.recipes import names
+from plainformer.cli.usage import STDIN
 from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
-from plainformer.toml import inline
+from plainformer.spelling import Said, command, option
+from plainformer.toml import inline, key_of
 
-Set = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the recipe.")]
+if TYPE_CHECKING:
+    from plainformer.recipe import Recipe
+
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set", metavar="KEY=VALUE", help="Change a setting (may be given again); plainformer settings lists them."
+    ),
+]
 
 
 def train(
-    recipe: Annotated[str, typer.Argument(help="A recipe file, or the name of one that comes with plainformer.")],
-    run: Annotated[Path | None, typer.Option(help="The run's folder [default: runs/NAME].")] = None,
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="A recipe file, or a name that plainformer recipes lists; - is standard input.",
+            autocompletion=names,
+        ),
+    ],
+    run: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The run's folder [default: runs/NAME].")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where this run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start afresh in a folder that has a run.")] = False,
     data: Annotated[
         list[str] | None,
-        typer.Option(help="A folder of pairs or labelled texts, or one file, of which some is held out; or two files."),
+        typer.Option(
+            metavar="PATH",
+            help="A folder of pairs or labelled texts, or one file, of which some is held out; or two files.",
+        ),
     ] = None,
-    source: Annotated[str | None, typer.Option(help="Source language; short for --set data.source=…")] = None,
-    target: Annotated[str | None, typer.Option(help="Target language; short for --set data.target=…")] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Source language; short for --set data.source=…")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Target language; short for --set data.target=…")
+    ] = None,
     start: Annotated[
         str | None, typer.Option("--from", metavar="MODEL", help="A model to train on; short for --set model.start=…")
     ] = None,
-    text: Annotated[list[str] | None, typer.Option(help="A file or glob of text; short for --set data.text=…")] = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(metavar="FILE", help="A file or glob of text (may be given again); short for --set data.text=…"),
+    ] = None,
     set: Set = None,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
     The recipe's task says what the model is: a translator, a language model, a masked language model or a classifier.
     With --from it is not a new one: its shape and vocabulary are those of MODEL, a run or a model folder.
+
+    plainformer recipes lists the recipes, and plainformer settings all that --set can change.
     """
-    from plainformer.cli.recipes import find_recipe
     from plainformer.recipe import load_recipe
 
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
     changes = [*(set or []), *starting_from(start)]
-    changes += own_data(recipe, changes, data=data or (), text=text or (), source=source, target=target)
-    loaded = load_recipe(find_recipe(recipe), changes)
+    if STDIN in (text or []):
+        fix = "save it as a file, and name that"
+        raise InputError("training reads its text more than once, and standard input can be read once", fix=fix)
+    if recipe == STDIN:
+        loaded = _recipe_of_stdin(changes, data or text or source or target)
+    else:
+        own = own_data(recipe, changes, data=data or (), text=text or (), source=source, target=target)
+        loaded = load_recipe(recipe, [*changes, *_as_said(own, data or (), text or (), source, target)])
     folder = run or Path("runs") / loaded.name
 
     if loaded.train.compute_dtype == "float32":
@@ -59,11 +95,11 @@ def train(
     silence_orbax()
     reason = run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
     if reason == "signal":
-        typer.echo(f"stopped and saved; go on with: plainformer train {folder}/recipe.toml --run {folder} --resume")
+        typer.echo(stopped(folder))
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.has_test:
         evaluate_run(folder, say=typer.echo, progress=show_progress)
-    typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=folder)}")
+    typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=command(folder))}")
 
 
 _TRY = {
@@ -74,6 +110,22 @@ _TRY = {
 }
 
 
+def _recipe_of_stdin(changes: list[str], own: object) -> "Recipe":
+    """Raises InputError where an option names data, too: what that changes depends on the recipe's file."""
+    from plainformer.cli.reading import one_text
+    from plainformer.recipe import parse_recipe
+
+    if own:
+        raise InputError("a recipe on standard input names its data itself", fix="save it as a file, or use --set")
+    return parse_recipe(one_text(None, None, "recipe").text, changes, where="stdin", name="stdin")
+
+
+def stopped(run: Path) -> str:
+    """What is said of a run that a signal ended."""
+    on = command("plainformer", "train", run / "recipe.toml", "--run", run, "--resume")
+    return f"stopped and saved; go on with: {on}"
+
+
 def begin_machine_code() -> None:
     """Begin with what training will call, before all else that takes long; `run_recipe` says so."""
     from plainformer.nn import foreign_code
@@ -82,6 +134,19 @@ def begin_machine_code() -> None:
         foreign_code.make_ahead(foreign_code.TRAINING)
 
 
+def _as_said(
+    own: Sequence[str], data: Sequence[str], text: Sequence[str], source: str | None, target: str | None
+) -> list[str]:
+    """What the options for data of one's own change, each with the option that it was, for an error."""
+    options = {
+        "data.source": option("source", str(source)),
+        "data.target": option("target", str(target)),
+        "data.text": " ".join(option("text", path) for path in text),
+    }
+    others = " ".join(option("data", path) for path in data)
+    return [Said(change, options.get(key_of(change), others)) for change in own]
+
+
 def starting_from(model: str | None) -> list[str]:
     """What `--from MODEL` changes in a recipe: training starts from that model."""
-    return [f"model.start={inline(model)}"] if model is not None else []
+    return [Said(f"model.start={inline(model)}", option("from", model))] if model is not None else []

@@ -22,13 +22,14 @@ SHOWN = 256  # lines at once for which it pays to say how far the work is
 
 
 def translate(
-    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, or a run.")],
     text: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines are read.")] = None,
     file: Annotated[Path | None, typer.Option("--file", "-f", help="Read lines from this file.")] = None,
     beam: Annotated[int | None, typer.Option(help="Beam size; 1 is greedy.")] = None,
     n_best: Annotated[int | None, typer.Option(help="This many translations a line, each with its score.")] = None,
     length_penalty: Annotated[
-        str | None, typer.Option(help="gnmt ((5 + length) / 6)^alpha, average length^alpha, or none.")
+        str | None,
+        typer.Option(metavar="gnmt|average|none", help="gnmt ((5 + length) / 6)^alpha, average length^alpha, or none."),
     ] = None,
     alpha: Annotated[
         float | None, typer.Option(help="Exponent of the length penalty; more makes translations longer.")
@@ -45,7 +46,10 @@ def translate(
     on_bad_line: OnBadLineOption = "stop",
     weights: Annotated[
         str,
-        typer.Option(help="Decode with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too)."),
+        typer.Option(
+            metavar="float32|bfloat16|int8|w8a8",
+            help="Decode with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too).",
+        ),
     ] = "float32",
     batch: Annotated[
         int | None,
@@ -53,10 +57,11 @@ def translate(
     ] = None,
     base: BaseOption = None,
 ) -> None:
-    """Translate sentences from the arguments, a file or standard input to standard output.
+    """Translate sentences, a line of output for each of input.
 
-    Every input line gives exactly one output line, an empty one an empty one. With --n-best, each line gives that many
-    lines of score, tab, translation; an empty one gives 0.0000 and nothing.
+    They are the arguments, or else the lines of a file or of standard input. Every input line gives exactly one output
+    line, an empty one an empty one. With --n-best, each line gives that many lines of score, tab, translation; an empty
+    one gives 0.0000 and nothing.
     """
     check_source(text, file, "sentences", fix="name a file of sentences, one a line")
     from plainformer.decode.load import load_as

@@ -11,17 +11,20 @@ from plainformer.table import aligned
 
 
 def verify(
-    model: Annotated[Path, typer.Argument(help="A model folder, or a run.")],
-    against: Annotated[Path, typer.Option("--against", help="A folder for the Hugging Face library.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, or a run.")],
+    against: Annotated[
+        Path, typer.Option("--against", metavar="FOLDER", help="A folder for the Hugging Face library.")
+    ],
     tolerance: Annotated[float, typer.Option(min=0.0, help="The largest difference that is still none.")] = 1e-4,
     seed: Annotated[int, typer.Option(min=0, help="Of the ids that both read.")] = 0,
     base: BaseOption = None,
 ) -> None:
-    """Compare a model with the one that the Hugging Face library loads from a folder, on random ids.
+    """Compare a model with what the Hugging Face library computes.
 
-    Shown are the largest absolute differences, float32, of what every layer gives and of the logits, or of the last
-    hidden states where the library's model has no logits. Where they are above the tolerance, the first layer that
-    departs is named, and the exit code is 1. It needs the library: pip install 'plainformer[huggingface]'.
+    Both read random ids, the library from a folder of its own. Shown are the largest absolute differences, float32, of
+    what every layer gives and of the logits, or of the last hidden states where the library's model has no logits.
+    Where they are above the tolerance, the first layer that departs is named, and the exit code is 1. It needs the
+    library: pip install 'plainformer[huggingface]'.
     """
     from plainformer.decode.load import find_model
     from plainformer.folder import load_folder

@@ -2,12 +2,12 @@
 
 import difflib
 import os
-import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from plainformer.errors import InputError, reason, some_of
+from plainformer.spelling import command
 
 Files = TypeVar("Files", bound=tuple[Path, ...])
 
@@ -74,7 +74,7 @@ def _how_to_fetch(folder: Path) -> str:
 
     if folder.name not in CORPORA:
         return ""
-    return f", or run: plainformer data fetch {folder.name} --folder {shlex.quote(str(folder))}"
+    return f", or run: {command('plainformer', 'data', 'fetch', folder.name, '--folder', folder)}"
 
 
 def without_gz(name: str) -> str:

@@ -47,7 +47,8 @@ def text_lines(path: Path) -> Iterator[str]:
             if len(raw) == skipped:
                 break  # nothing but a byte order mark
             empty = False
-            yield _decode(raw[skipped:].removesuffix(b"\n").removesuffix(b"\r"), f"{path}:{number}", skipped)
+            line = raw[skipped:].removesuffix(b"\n").removesuffix(b"\r")
+            yield _decode(line, f"{path}:{number}", skipped, is_last=not raw.endswith(b"\n"))
         if empty:
             raise InputError("the file is empty", where=str(path), fix="give a file with one sentence a line")
 
@@ -89,7 +90,8 @@ def text_blocks(path: Path, size: int = 1 << 20) -> Iterator[str]:
                 number = line + seen.count(b"\n", 0, at)
                 # Bytes that began a character were held back, and stand again before the block.
                 skipped = 0 if begin else column - (len(seen) - len(raw))
-                _decode(seen[begin : None if end < 0 else end], f"{path}:{number}", skipped)
+                rest = seen[begin : None if end < 0 else end]
+                _decode(rest, f"{path}:{number}", skipped, is_last=not raw and end < 0)
             if text:
                 yield text
             line += raw.count(b"\n")
@@ -113,7 +115,7 @@ def json_rows(path: Path, source: str, target: str) -> Iterator[Row]:
             yield number, "", ""
             continue
         where = f"{path}:{number}"
-        sentences = _translation(line, where)
+        sentences = _translation(line, where, f'{{"{source}": "...", "{target}": "..."}}')
         yield number, _sentence(sentences, source, where), _sentence(sentences, target, where)
 
 
@@ -234,7 +236,8 @@ def one_line(text: str) -> str:
     return " ".join(part for line in text.split("\n") if (part := line.strip(" \t\r")))
 
 
-def _decode(raw: bytes, where: str, skipped: int) -> str:
+def _decode(raw: bytes, where: str, skipped: int, *, is_last: bool = False) -> str:
+    """The text of a line, the first `skipped` bytes of which are left out; `is_last` where no newline ends it."""
     if b"\0" in raw:
         raise InputError(
             f"NUL byte at byte {raw.index(0) + 1 + skipped} of the line: the file is binary or in UTF-16",
@@ -244,6 +247,13 @@ def _decode(raw: bytes, where: str, skipped: int) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
+        if is_last and error.reason == "unexpected end of data":
+            raise InputError(
+                f"not UTF-8: 0x{raw[error.start]:02X} at byte {error.start + 1 + skipped} of the line begins a "
+                "character inside which the file ends: it was cut off",
+                where=where,
+                fix="copy or download it again, whole; or, if it never was UTF-8, convert it with iconv",
+            ) from error
         raise InputError(
             f"not UTF-8: 0x{raw[error.start]:02X} at byte {error.start + 1 + skipped} of the line",
             where=where,
@@ -275,8 +285,8 @@ def _label(label: str, where: str) -> str:
     return name
 
 
-def _translation(line: str, where: str) -> dict[str, object]:
-    record = _object(line, where, '{"en": "...", "de": "..."}')
+def _translation(line: str, where: str, example: str) -> dict[str, object]:
+    record = _object(line, where, example)
     inner = record.get("translation")
     return inner if isinstance(inner, dict) else record
 

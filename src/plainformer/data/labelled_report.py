@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plainformer.data.labelled import Labelled
-from plainformer.data.report import Lengths, lengths_of, unknown_rate
+from plainformer.data.report import Lengths, lengths_of, unknown_rate, warning_of_overlap
 from plainformer.errors import InputError, some_of
 from plainformer.text.truncation import Truncate, kept_of, truncated
 
@@ -66,6 +66,7 @@ class LabelledCleaningReport:
         told.append(f"  tokens a text: {self.lengths}{rate}")
         for name, (both, texts) in self.held_out.items():
             told.append(f"  {name}: of {texts:,} texts, {both:,} are also in the training set")
+            told += warning_of_overlap(name, both, texts, "texts")
         told += [
             f"  warning: the label {label!r} occurs only once ({origin}), too rarely to be learnt"
             for label, origin in self.once.items()

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 from plainformer.data.corpus import Pairs
 from plainformer.errors import InputError
 
+MUCH = 5
+"""One in so many of a held-out set in the training text is warned of."""
+
 REASONS: tuple[str, ...] = ("empty", "too long", "length ratio", "duplicate")
 """Why a pair is dropped, in the order in which they are tried: a pair counts under the first that holds."""
 
@@ -93,6 +96,7 @@ class CleaningReport:
                 f"  {name}: of {overlap.pairs:,} pairs, {overlap.both:,} are also in the training text, and "
                 f"{overlap.source_only:,} more by their source sentence"
             )
+            told += warning_of_overlap(name, overlap.both, overlap.pairs, "pairs")
         return told
 
     def as_dict(self) -> dict[str, object]:
@@ -199,6 +203,15 @@ def _reasons(
             yield "length ratio"
         else:
             yield None
+
+
+def warning_of_overlap(name: str, both: int, size: int, what: str) -> list[str]:
+    """What is said where so much of a held-out set is in the training text that it measures memory instead."""
+    if both * MUCH < size or not both:
+        return []
+    share = f"all of its {what} are" if both == size else f"{both / size:.0%} of its {what} are"
+    told = "in the training text, and its figures say little about new text; hold out others"
+    return [f"  warning: {name} is no held-out set: {share} {told}"]
 
 
 def lengths_of(ids: Sequence[list[int]]) -> Lengths:

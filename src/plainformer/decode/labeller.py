@@ -12,6 +12,7 @@ from plainformer.decode.texts import OnCut, encode_texts
 from plainformer.decode.vectors import MEAN, VectorSettings, by_length, embed_texts, encoded
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
+from plainformer.given import LOADED, instance
 from plainformer.models.encoder import Classifier
 from plainformer.programs.program import program
 from plainformer.shapes import Array, Float, Ids, Valid
@@ -52,6 +53,11 @@ class Labeller:
     vectors: VectorSettings = MEAN
     max_tokens: int = 0
     truncate: Truncate = "head"
+
+    def __post_init__(self) -> None:
+        """Raises InputError for parts of another kind."""
+        instance(self.model, Classifier, "model", LOADED)
+        instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Labeller":

@@ -1,5 +1,6 @@
 """A model folder, or a run, as the object that uses its model."""
 
+import reprlib
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -13,12 +14,14 @@ from plainformer.decode.translator import Translator
 from plainformer.decode.writer import Writer
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder, has_weights, load_folder, read_config
+from plainformer.given import place
 from plainformer.machine import default_device
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
 from plainformer.nn import foreign_code
 from plainformer.nn.laid_out import INT8, Precision
+from plainformer.spelling import command, tells_the_shell
 
 PLACES = ("average", "best", "last")
 """The model folders of a run; the first that is there is used."""
@@ -68,8 +71,9 @@ def load(
         InputError: there is none, or it is damaged; no such weights, or a model that does not decode.
     """
     if weights not in get_args(Precision):
-        raise InputError(f"there are no {weights} weights", fix=f"choose {', '.join(get_args(Precision))}")
-    found = find_model(Path(folder))
+        named = weights if isinstance(weights, str) else reprlib.repr(weights)
+        raise InputError(f"there are no {named} weights", fix=f"choose {', '.join(get_args(Precision))}")
+    found = find_model(place(folder, "a model folder or a run"))
     if weights in INT8 and default_device().platform == "cpu":
         foreign_code.make_ahead(foreign_code.DECODING)
     content = load_folder(found, None if base is None else Path(base))
@@ -141,7 +145,9 @@ def find_model(folder: Path) -> Path:
         order = PLACES_OF_CLASSIFIER if getattr(config, "labels", ()) else PLACES
         return folder / min(kept, key=order.index)
     if (folder / "recipe.toml").exists():
-        on = f"plainformer train {folder / 'recipe.toml'} --run {folder} --resume"
+        on = command("plainformer", "train", folder / "recipe.toml", "--run", folder, "--resume")
+        arguments = f"plainformer.load_recipe({str(folder / 'recipe.toml')!r}), {str(folder)!r}, resume=True"
+        on = on if tells_the_shell() else f"plainformer.run_recipe({arguments})"
         raise InputError("this run has left no model yet", where=str(folder), fix=f"let it end, or go on with {on}")
     inside = sorted(entry.name for entry in folder.iterdir() if _holds_model(entry))
     fix = f"it holds {', '.join(inside[:5])}: name one of them, as {folder / inside[0]}" if inside else "train one"

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows
-from plainformer.decode.texts import OnCut, check_known, check_list, enclose, places_of, tell_of_cut
+from plainformer.decode.texts import OnCut, check_known, enclose, places_of, tell_of_cut
 from plainformer.decode.vectors import BATCH_TOKENS, MEAN, VectorSettings, check_finite, embed_texts, encoded
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
+from plainformer.given import LOADED, instance, strings, whole
 from plainformer.models.encoder import MaskedLanguageModel
 from plainformer.programs.program import program
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
@@ -45,6 +46,11 @@ class Reader:
     model: MaskedLanguageModel
     tokenizer: Tokenizer
     vectors: VectorSettings = MEAN
+
+    def __post_init__(self) -> None:
+        """Raises InputError for parts of another kind."""
+        instance(self.model, MaskedLanguageModel, "model", LOADED)
+        instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Reader":
@@ -86,14 +92,14 @@ class Reader:
             WorkError: the model's probabilities are not finite.
         """
         self.check_head()
-        if top < 1:
+        if whole(top, "top") < 1:
             raise InputError(f"{top} guesses were asked for", fix="give at least 1")
-        check_list(texts)
+        texts = strings(texts)
         places = places_of(texts, where)
-        whole = [self.encode_gaps(text, place) for text, place in zip(texts, places, strict=True)]
-        cut = [place for place, ids in zip(places, whole, strict=True) if len(ids) > self.room]
+        encoded_whole = [self.encode_gaps(text, place) for text, place in zip(texts, places, strict=True)]
+        cut = [place for place, ids in zip(places, encoded_whole, strict=True) if len(ids) > self.room]
         tell_of_cut(cut, on_cut, lambda: said_of_windows(len(cut), cut[0], self.room))
-        windows = [self._windows(ids) for ids in whole]
+        windows = [self._windows(ids) for ids in encoded_whole]
         found = iter(self._fill_rows([window for each in windows for window in each], top))
         return [[guesses for _ in each for guesses in next(found)] for each in windows]
 

@@ -83,7 +83,10 @@ class GenerationSettings:
                 "alpha": (abs(self.alpha) <= MOST_ALPHA, f"give {-MOST_ALPHA:g} to {MOST_ALPHA:g}"),
                 "max_ratio": (0.0 <= self.max_ratio <= MOST_RATIO, f"give 0 to {MOST_RATIO:g}"),
                 "max_margin": (0 <= self.max_margin <= MOST_MARGIN, f"give 0 to {MOST_MARGIN}"),
-                "n_best": (1 <= self.n_best <= self.beam_size, "give 1 to beam_size"),
+                "n_best": (
+                    1 <= self.n_best <= self.beam_size,
+                    f"give 1 to {self.beam_size}, as many as the beam keeps",
+                ),
                 "no_repeat_ngram": (
                     0 <= self.no_repeat_ngram <= MOST_TOKENS,
                     "give 0 (repeats allowed) or a size",
@@ -192,8 +195,11 @@ def _penalty(value: float) -> tuple[bool, str]:
 def _check_types(settings: Any) -> None:
     for name, wanted in get_type_hints(type(settings)).items():
         value = getattr(settings, name)
-        if wanted in (int, float, bool) and not is_of_type(value, wanted):
-            what = f"{name} is {shown(value)} and must be of type {wanted.__name__}"
+        # Of a union with None, the other; of a choice, that it is a string, since its range says which.
+        kinds = [kind for kind in get_args(wanted) or (wanted,) if isinstance(kind, type)] or [str]
+        fits = any(value is None if kind is type(None) else is_of_type(value, kind) for kind in kinds)
+        if wanted != tuple[int, ...] and not fits:
+            what = f"{name} is {shown(value)} and must be of type {kinds[0].__name__}"
             raise InputError(what, where=f"generation.{name}")
         if wanted == tuple[int, ...] and not (
             isinstance(value, tuple) and all(is_of_type(id, int) and id >= 0 for id in value)

@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from plainformer.errors import InputError
+from plainformer.given import strings
 from plainformer.text import Tokenizer
 from plainformer.text.truncation import Truncate, said_of_cut, truncated
 
@@ -40,7 +41,7 @@ def encode_texts(
         InputError: one string instead of a list, a text without tokens, one that is longer than the context and is
             not to be truncated, or one that the vocabulary cannot spell.
     """
-    check_list(texts, what)
+    texts = strings(texts, what)
     rows, places = tokenizer.encode_batch(texts), places_of(texts, where, what)
     for place, text, ids in zip(places, texts, rows, strict=True):
         if not ids:
@@ -62,14 +63,15 @@ def enclose(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
 
 
 def places_of(texts: Sequence[str], where: Sequence[str] | None, what: str = "text") -> Sequence[str]:
-    """The place of each text, for an error: as given, or its number."""
-    return where or [f"{what} {number}" for number in range(1, len(texts) + 1)]
-
-
-def check_list(texts: Sequence[str], what: str = "text") -> None:
-    """Raise InputError for one string where a list is expected: its characters would be taken for texts."""
-    if isinstance(texts, str):
-        raise InputError(f"one text was given where a list of {what}s is expected", fix="write [text]")
+    """The place of each text, for an error: as given, or its number. Raises InputError for places of others."""
+    if where is None:
+        return [f"{what} {number}" for number in range(1, len(texts) + 1)]
+    places = strings(where, "place", "where")
+    if len(places) != len(texts):
+        raise InputError(
+            f"there are {len(places):,} places for {len(texts):,} {what}s", where="where", fix="give as many"
+        )
+    return places
 
 
 def check_known(tokenizer: Tokenizer, text: str, ids: Sequence[int], where: str) -> None:

@@ -11,11 +11,16 @@ from plainformer.decode.generation import generate
 from plainformer.decode.own import settings_in
 from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings, changed, check_tokens
+from plainformer.decode.texts import places_of
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
+from plainformer.given import LOADED, callables, instance, strings, whole
 from plainformer.models.transformer import Transformer
 from plainformer.nn.laid_out import Precision
+from plainformer.spelling import option
 from plainformer.text import Tokenizer
+
+MOST_AT_ONCE = 1_000_000  # texts of a stream
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,12 @@ class Translator:
     settings: GenerationSettings
     weights: Precision = "float32"
     unusable: InputError | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InputError for parts of another kind."""
+        instance(self.model, Transformer, "model", LOADED)
+        instance(self.source_tokenizer, Tokenizer, "source_tokenizer", LOADED)
+        instance(self.target_tokenizer, Tokenizer, "target_tokenizer", LOADED)
 
     @classmethod
     def of(cls, content: ModelFolder) -> "Translator":
@@ -85,8 +96,11 @@ class Translator:
             progress: called whenever some are done, with the numbers of texts done and of all.
             changes: as for `translate`.
         """
-        if isinstance(texts, str):
-            raise InputError("translate takes a list of texts, and was given one text", fix="write translate([text])")
+        texts = strings(texts)
+        if expected is not None:
+            whole(expected, "expected")
+        if progress is not None:
+            callables(progress=progress)
         if self.unusable is not None:
             raise self.unusable
         settings = changed(self.settings, changes)
@@ -112,15 +126,29 @@ class Translator:
         return results
 
     def stream(self, texts: Iterable[str], *, batch: int = 1, **changes: Any) -> Iterator[str]:
-        """Translations one by one, `batch` texts being read and translated at once: more are faster, and come later."""
-        remaining = iter(texts)
-        while chunk := list(islice(remaining, batch)):
+        """Translations one by one, `batch` texts being read and translated at once: more are faster, and come later.
+
+        Raises:
+            InputError: as `translate`.
+        """
+        if whole(batch, "batch") < 1:
+            raise InputError(f"{batch} texts at once are asked for", where="batch", fix="give at least 1")
+        remaining = iter(texts if isinstance(texts, Iterator) else strings(texts))
+        while chunk := list(islice(remaining, min(batch, MOST_AT_ONCE))):
             yield from self.translate(chunk, **changes)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[PairScore]:
-        """The log-probability that the model gives to each target, given its source."""
+        """The log-probability that the model gives to each target, given its source.
+
+        Raises:
+            InputError: sources or targets are no list of texts, or one list is longer than the other.
+        """
+        sources, targets = strings(sources, "source"), strings(targets, "target")
+        if len(sources) != len(targets):
+            what = f"there are {len(sources):,} sources and {len(targets):,} targets"
+            raise InputError(what, fix="give one target for each source")
         encode, render = self.source_tokenizer.encode_batch, self.target_tokenizer.encode_batch
-        return score_pairs(self.model, encode(list(sources)), render(list(targets)), **self._special())
+        return score_pairs(self.model, encode(sources), render(targets), **self._special())
 
     def check_lengths(
         self,
@@ -129,7 +157,7 @@ class Translator:
         most: int,
         *,
         tokenizer: Tokenizer | None = None,
-        fix: str = "split it into sentences, or raise --max-source-tokens",
+        fix: str | None = None,
     ) -> None:
         """Refuse a text of more than `most` tokens, or than the model has positions for: attention grows with the
         square of the length, and a model is no good at lengths that it has never seen.
@@ -141,10 +169,13 @@ class Translator:
         Raises:
             InputError: naming the first such text by its place in `where`.
         """
+        texts, most = strings(texts), whole(most, "most")
         limit = position_limit(self.model.config)
+        fix = fix or f"split it into sentences, or raise {option('max_source_tokens', python='most')}"
         if limit is not None and limit - 1 < most:  # the end of sentence takes one
             most, fix = limit - 1, "split it into sentences: the model has no more positions"
-        for place, ids in zip(where, (tokenizer or self.source_tokenizer).encode_batch(list(texts)), strict=True):
+        encode = (tokenizer or self.source_tokenizer).encode_batch
+        for place, ids in zip(places_of(texts, where), encode(texts), strict=True):
             if len(ids) > most:
                 raise InputError(
                     f"the line has {len(ids):,} tokens, and at most {most:,} are taken at once",

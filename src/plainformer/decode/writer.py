@@ -14,6 +14,7 @@ from plainformer.decode.settings import PAPER, SamplingSettings, changed, check_
 from plainformer.decode.texts import encode_texts, places_of
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
+from plainformer.given import LOADED, callables, instance, string, strings, whole
 from plainformer.models.language_model import LanguageModel
 from plainformer.nn.laid_out import Precision
 from plainformer.text import Tokenizer
@@ -100,6 +101,11 @@ class Writer:
     weights: Precision = "float32"
     unusable: InputError | None = None
 
+    def __post_init__(self) -> None:
+        """Raises InputError for parts of another kind."""
+        instance(self.model, LanguageModel, "model", LOADED)
+        instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
+
     @classmethod
     def of(cls, content: ModelFolder) -> "Writer":
         """Raises InputError where the folder holds another kind of model."""
@@ -129,6 +135,7 @@ class Writer:
                 range, be it the folder's.
             WorkError: the model's outputs are not finite.
         """
+        callables(on_slide=on_slide)
         settings, numbers = self._settings(changes), _numbers(samples)
         rows = [(prompt, number) for prompt in self._encode(prompts) for number in numbers]
         texts = [self._text(prompt, stop) for prompt, _ in rows]
@@ -163,7 +170,8 @@ class Writer:
         Samples are written together. The first is given out as it is written; what there is of the next then follows
         at once, and so on.
         """
-        settings, (ids,) = self._settings(changes), self._encode([prompt])
+        callables(on_slide=on_slide)
+        settings, (ids,) = self._settings(changes), self._encode([string(prompt, "prompt")])
         rows = [(ids, number) for number in _numbers(samples)]
         count = self._most_rows(len(ids) + settings.max_tokens)
         for start in range(0, samples, count):
@@ -194,7 +202,7 @@ class Writer:
         """
         own = self._settings({})
         settings = changed(PAPER, {"end_tokens": own.end_tokens, "forbidden_tokens": own.forbidden_tokens} | changes)
-        if (longest := self.settings.max_tokens if max_tokens is None else max_tokens) < 1:
+        if (longest := self.settings.max_tokens if max_tokens is None else whole(max_tokens, "max_tokens")) < 1:
             raise InputError(f"max_tokens is {longest}", fix="give at least 1")
         results: list[list[Continuation]] = []
         for ids in self._encode(prompts):
@@ -218,6 +226,7 @@ class Writer:
             InputError: a text has fewer than two tokens, or holds what the vocabulary does not have.
             WorkError: the model's outputs are not finite.
         """
+        texts = strings(texts)
         rows = self.encode_scored(texts, where=where)
         scores = [
             TextScore(
@@ -284,7 +293,7 @@ class Writer:
         return settings
 
     def _text(self, prompt: list[int], stop: Sequence[str] = ()) -> "_Text":
-        stops = [stop] if isinstance(stop, str) else stop
+        stops = [stop] if isinstance(stop, str) else strings(stop, "stop string", "stop")
         return _Text(TextStream(self.tokenizer, prompt), [string for string in stops if string])
 
     def _bytes_of(self, id: int) -> int:
@@ -310,7 +319,7 @@ class Writer:
 
 def _numbers(samples: int) -> range:
     """Raises InputError where there are none, or more than memory holds."""
-    if not 1 <= samples <= MOST_SAMPLES:
+    if not 1 <= whole(samples, "samples") <= MOST_SAMPLES:
         raise InputError(f"{samples:,} samples were asked for", fix=f"give 1 to {MOST_SAMPLES:,}")
     return range(samples)
 

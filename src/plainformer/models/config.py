@@ -1,9 +1,10 @@
 """The shape of a model, as data: what a model folder's `config.json` holds. No JAX is imported here."""
 
 import math
+import reprlib
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
-from typing import Any, Literal, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from plainformer.errors import InputError, shown
 from plainformer.fields import is_of_type
@@ -42,7 +43,8 @@ class Config:
     pad_vocab_to: int = 64
 
     def __post_init__(self) -> None:
-        """Raises InputError where the sizes do not fit together."""
+        """Raises InputError where a value is of the wrong type, or the sizes do not fit together."""
+        self._check_types()
         for field in fields(self):
             value = getattr(self, field.name)
             least = 0 if field.name in MAY_BE_ZERO or field.name.endswith("layers") else 1
@@ -61,6 +63,21 @@ class Config:
                 where="model.heads",
                 fix="choose a number of heads that divides d_model, or give d_k and d_v",
             )
+
+    def _check_types(self) -> None:
+        for name, wanted in get_type_hints(type(self)).items():
+            value, choices = getattr(self, name), get_args(wanted)
+            if wanted in (int, float, bool) and not is_of_type(value, wanted):
+                what = f"{name} is {reprlib.repr(value)} and must be of type {wanted.__name__}"
+            elif get_origin(wanted) is Literal and value not in choices:
+                what = f"{name} is {reprlib.repr(value)} and must be one of {', '.join(choices)}"
+            elif wanted == tuple[str, ...] and not (
+                isinstance(value, tuple) and all(isinstance(one, str) for one in value)
+            ):
+                what = f"{name} is {reprlib.repr(value)} and must be a tuple of str"
+            else:
+                continue
+            raise InputError(what, where=f"model.{name}")
 
     @property
     def key_width(self) -> int:

@@ -1,13 +1,33 @@
 """What the recipes of all tasks have in common."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
 from plainformer.recipe.sections import OptimizerOptions, ScheduleOptions, Section
 from plainformer.recipe.tune import TuneOptions
+from plainformer.spelling import option
 from plainformer.validation import broken
+
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("lr", "learningrate", "maxlr", "peaklr"), ("schedule.peak",)),
+    **dict.fromkeys(("warmupsteps", "warmupiters"), ("schedule.warmup",)),
+    **dict.fromkeys(("epochs", "numepochs", "numtrainepochs", "maxsteps", "maxiters", "numsteps"), ("train.steps",)),
+    **dict.fromkeys(("gradientaccumulationsteps", "gradaccum"), ("train.accumulate",)),
+    **dict.fromkeys(("bf16", "precision", "dtype"), ("train.compute_dtype",)),
+    **dict.fromkeys(("maxgradnorm", "gradclip", "clipnorm"), ("optimizer.clip",)),
+    **dict.fromkeys(("batch", "batchsize", "bs"), ("data.batch_size", "data.batch_tokens")),
+    **dict.fromkeys(("hiddensize", "embeddim", "nembd", "dim", "width"), ("model.d_model",)),
+    **dict.fromkeys(("intermediatesize", "ffndim", "feedforwarddim", "ninner"), ("model.d_ff",)),
+    **dict.fromkeys(("nhead", "nheads", "numheads", "numattentionheads"), ("model.heads",)),
+    **dict.fromkeys(("nlayer", "nlayers", "numlayers", "numhiddenlayers"), ("model.layers", "model.encoder_layers")),
+    **dict.fromkeys(("blocksize", "seqlen", "maxlength", "maxseqlen", "nctx"), ("model.context", "data.max_tokens")),
+    **dict.fromkeys(("beam", "beams", "numbeams"), ("decode.beam_size",)),
+}
+"""What settings are called elsewhere, in small letters without signs, and the names here, of which the first that a
+task has is meant."""
 
 
 class Recipe(Section, ABC):
@@ -25,6 +45,8 @@ class Recipe(Section, ABC):
     sums in another order (`train.mesh`, `train.remat`, `train.scan`). (That the text and the model to start from are
     the same, wherever they are, their fingerprints say.)"""
 
+    OTHER_NAMES: ClassVar[Mapping[str, tuple[str, ...]]] = OTHER_NAMES
+
     name: str = Field(default="", description="What to call the run; the file's name if not given.")
     description: str = Field(default="", description="What it is for.")
     task: Any
@@ -40,14 +62,13 @@ class Recipe(Section, ABC):
     @model_validator(mode="after")
     def _check(self) -> "Recipe":
         if self.name in (".", "..") or "/" in self.name or "\\" in self.name:
-            broken("name", f"{self.name!r} is no name for a folder in runs/", "give a name without slashes, or --run")
+            broken("name", f"{self.name!r} is no name for a folder in runs/", "give a name without slashes")
         if self.model.start and (given := self._of_tokenizer()):
             key, what = f"tokenizer.{given[0]}", "the vocabulary is that of the model it starts from"
             broken(key, what, f"leave out {key}, or model.start")
         if not self.model.start and self.tune != TuneOptions():
-            broken(
-                "tune", "there is nothing to tune without a model to start from", "give model.start, or --from MODEL"
-            )
+            fix = f"give {option('from', 'MODEL', python='model.start')}"
+            broken("tune", "there is nothing to tune without a model to start from", fix)
         if self.schedule.name in ("cosine", "linear") and self.schedule.warmup >= self.train.steps:
             what = f"a warmup of {self.schedule.warmup} leaves none of {self.train.steps} steps to {self.schedule.name}"
             broken("schedule.warmup", what, "lower schedule.warmup or raise train.steps")

@@ -1,19 +1,24 @@
 """Recipes as files: read with errors that give the line, written back whole, compared."""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import deepcopy
 from difflib import get_close_matches
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from plainformer import atomic, toml
-from plainformer.errors import InputError, WorkError
+from plainformer.errors import InputError, WorkError, some_of
+from plainformer.given import place, strings
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.classification import ClassificationRecipe
 from plainformer.recipe.language import LanguageRecipe
 from plainformer.recipe.masked import MaskedRecipe
 from plainformer.recipe.translation import TranslationRecipe
+from plainformer.shipped import find_recipe
+from plainformer.spelling import said_of
 from plainformer.validation import descriptions, first_error, show
 
 TASKS: dict[str, type[Recipe]] = {
@@ -34,17 +39,20 @@ INSTEAD = {
 """Keys that stand for others: an override that sets one takes the other away."""
 
 
-def load_recipe(path: Path | str, overrides: Sequence[str] = ()) -> Recipe:
-    """The recipe in a TOML file, changed by `section.key=value` overrides.
+def load_recipe(path: str | PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
+    """The recipe in a TOML file, or of those that come with plainformer the one of that name, changed by overrides.
+
+    Args:
+        path: a file, or a name such as "demo".
+        overrides: each is `section.key=value`.
 
     Raises:
-        InputError: the file is missing, is not TOML, or does not make a recipe; the message gives file, line and key.
+        InputError: there is no such recipe, it is not TOML, or does not make a recipe; the message gives file, line
+            and key.
     """
-    path = Path(path)
+    path = find_recipe(place(path, "a recipe"))
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError as missing:
-        raise InputError("there is no such recipe", where=str(path), fix=_recipes_beside(path)) from missing
     except (OSError, UnicodeDecodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
         raise InputError(f"the recipe cannot be read ({reason})", where=str(path), fix="give a TOML file") from failure
@@ -70,20 +78,37 @@ def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "reci
     Raises:
         InputError: the text is not TOML, or does not make a recipe.
     """
-    document = toml.parse(text, where=where)
-    document.setdefault("name", name)
-    changed = {toml.assign(document, override): override for override in overrides}
-    _take_away(document, changed)
-    kind = _kind_of(document.get("task", "translation"), text, where)
+    written = toml.parse(text, where=where)
+    _check_is_recipe(written, where)
+    overrides = strings(overrides, "override")
+
+    def changed(changes: Sequence[str]) -> dict[str, Any]:
+        document = {"name": name, **deepcopy(written)}
+        _take_away(document, {toml.assign(document, change) for change in changes})
+        return document
+
+    document = changed(overrides)
+    kind = _kind_of(document.get("task", "translation"), text, where, overrides)
     try:
         return kind.model_validate(document)
     except ValidationError as failure:
         key, what, fix = first_error(failure, kind)
+    # An override without which all is well is to blame, whatever line has the key that it does not go with.
+    guilty = [one for one in overrides if _makes_recipe(changed([other for other in overrides if other is not one]))]
+    if not guilty and overrides and _makes_recipe(changed(())):
+        guilty = list(overrides)
+    raise InputError(what, where=_place(key, text, where, overrides, guilty), fix=fix)
+
+
+def _place(key: str, text: str, where: str, overrides: Sequence[str], guilty: Sequence[str] = ()) -> str:
+    """Where what is wrong with a key was written: in an override, of those that are guilty if there are any, or a line
+    of the file, whose name is `where`."""
     line = toml.find_line(text, key)
-    # The override that set the key, or, where the file has no line for it, one that set something below it.
-    blamed = [part for part in changed if f"{key}.".startswith(f"{part}.") or (not line and part.startswith(f"{key}."))]
-    place = f"--set {changed[blamed[0]]}" if blamed else f"{where}:{line}" if line else where
-    raise InputError(what, where=place, fix=fix)
+    setting = [one for one in overrides if f"{key}.".startswith(f"{toml.key_of(one)}.")]
+    below = [one for one in overrides if not line and toml.key_of(one).startswith(f"{key}.")]
+    if blamed := [one for one in setting if one in guilty] or guilty or setting or below:
+        return said_of(blamed[-1])
+    return f"{where}:{line}" if line else where
 
 
 def _take_away(document: dict[str, Any], changed: Collection[str]) -> None:
@@ -100,13 +125,27 @@ def value_of(document: Mapping[str, Any], key: str) -> Any:
     return found.get(name) if isinstance(found, Mapping) else None
 
 
-def _kind_of(task: Any, text: str, where: str) -> type[Recipe]:
+def _makes_recipe(document: Mapping[str, Any]) -> bool:
+    kind = TASKS.get(str(document.get("task", "translation")))
+    try:
+        return kind is not None and bool(kind.model_validate(document))
+    except ValidationError:
+        return False
+
+
+def _check_is_recipe(document: Mapping[str, Any], where: str) -> None:
+    """Raises InputError for TOML of another kind, such as a pyproject.toml, instead of for its first key."""
+    if document and not any(key in kind.model_fields for kind in TASKS.values() for key in document):
+        what = f"this is TOML, and no recipe: it has {some_of(list(document))}"
+        raise InputError(what, where=where, fix="a recipe has [data] and [train]; plainformer recipes shows some")
+
+
+def _kind_of(task: Any, text: str, where: str, overrides: Sequence[str]) -> type[Recipe]:
     if kind := TASKS.get(str(task)):
         return kind
     near = get_close_matches(str(task), TASKS, n=1)
     fix = f"did you mean {near[0]}" if near else f"the tasks are {', '.join(TASKS)}"
-    line = toml.find_line(text, "task")
-    raise InputError(f"there is no task {show(task)}", where=f"{where}:{line}" if line else where, fix=fix)
+    raise InputError(f"there is no task {show(task)}", where=_place("task", text, where, overrides), fix=fix)
 
 
 def dump_recipe(recipe: Recipe, *, comments: bool = False) -> str:
@@ -155,11 +194,3 @@ def _values(document: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str
             yield from _values(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
-
-
-def _recipes_beside(path: Path) -> str:
-    """What to do about a recipe that is not there."""
-    beside = sorted(entry.name for entry in path.parent.glob("*.toml"))
-    if near := get_close_matches(path.name, beside, n=1) or get_close_matches(f"{path.name}.toml", beside, n=1):
-        return f"did you mean {path.parent / near[0]}"
-    return f"the recipes in {path.parent} are {', '.join(beside)}" if beside else f"{path.parent} has no recipes"

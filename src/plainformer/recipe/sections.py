@@ -1,17 +1,19 @@
 """The tables that recipes of all tasks share: loss, optimizer, schedule, training, the shape of a model."""
 
 import os
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from plainformer.errors import InputError
 from plainformer.models.config import SingleStackConfig
 from plainformer.models.presets import PRESETS
-from plainformer.validation import broken
+from plainformer.validation import broken, first_error
 
 # TOML knows lists only; a frozen recipe holds tuples.
 FromList = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
@@ -51,10 +53,40 @@ def absolute(path: str) -> str:
     return os.path.abspath(Path(path).expanduser())
 
 
+def _is_count(field: FieldInfo | None) -> bool:
+    return field is not None and int in (field.annotation, *get_args(field.annotation))
+
+
 class Section(BaseModel):
     """One table of a recipe: its types are strict (no "8" for 8), its keys are known, its values do not change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+    if not TYPE_CHECKING:  # a checker knows the fields better
+
+        def __init__(self, **values: Any) -> None:
+            """Raises InputError where the values will not do; a file is not read by this way, but by `parse_recipe`."""
+            try:
+                super().__init__(**values)
+            except ValidationError as failure:
+                _, what, fix = first_error(failure, type(self))
+                raise InputError(what, fix=fix) from failure
+
+        # Or pydantic would call it for every table of a file, and the error's place in the whole would be lost.
+        __init__.__pydantic_base_init__ = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_counts(cls, values: Any) -> Any:
+        """A count may be written 1e3, which TOML takes for a number with a point."""
+        if not isinstance(values, Mapping):
+            return values
+        counts = {
+            name: int(value)
+            for name, value in values.items()
+            if isinstance(value, float) and value.is_integer() and _is_count(cls.model_fields.get(name))
+        }
+        return {**values, **counts}
 
 
 class ShapeOptions(Section):

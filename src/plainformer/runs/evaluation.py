@@ -42,6 +42,7 @@ from plainformer.recipe.translation import DecodeOptions
 from plainformer.runs.held_out import find_kept, read_kept_labelled, read_kept_pairs
 from plainformer.runs.text import text_of
 from plainformer.runs.translation import read_pairs_of
+from plainformer.spelling import option
 from plainformer.text import Tokenizer
 
 Show = Callable[[str, int, int], None]
@@ -113,7 +114,11 @@ def evaluate_run(
 
 def _refuse_text(text: Sequence[Path], what: str, folder: Path) -> None:
     if text:
-        raise InputError(what, where=str(folder), fix="give --pairs, not --text")
+        raise InputError(what, where=str(folder), fix=f"give {_pairs()}, not {option('text', 'FILE')}")
+
+
+def _pairs() -> str:
+    return option("pairs", "NAME", python="data.test=NAME in changes")
 
 
 def _of_task(recipe: Recipe, task: type[OneTask], model: Path) -> OneTask:
@@ -193,7 +198,8 @@ def _recipe_of_labeller(model: Path, changes: Sequence[str], base: Path | None) 
     """For a model folder that belongs to no run: `changes` name the data."""
     if not any(change.replace(" ", "").startswith("data.folder=") for change in changes):
         what = "no labelled texts are named to score the model on"
-        raise InputError(what, where=str(model), fix="give --data FOLDER and --pairs NAME")
+        fix = f"give {option('data', 'FOLDER', python='data.folder=FOLDER in changes')} and {_pairs()}"
+        raise InputError(what, where=str(model), fix=fix)
     labeller = load_as(model, Labeller, base=base)
     data = {"truncate": labeller.truncate} | ({"max_tokens": labeller.max_tokens} if labeller.max_tokens else {})
     text = toml.dumps({"task": "classification", "data": data, "train": {"steps": 1}})
@@ -203,7 +209,7 @@ def _recipe_of_labeller(model: Path, changes: Sequence[str], base: Path | None) 
 def _test_set(name: str | None) -> str:
     """Raises InputError where the recipe has none."""
     if name is None:
-        raise InputError("no test set is named", where="data.test", fix="give --pairs NAME")
+        raise InputError("no test set is named", where="data.test", fix=f"give {_pairs()}")
     return name
 
 
@@ -227,7 +233,9 @@ def _score_writer(model: Path, any_recipe: Recipe, text: Sequence[Path], progres
 def _recipe_of_text(task: str, model: Path, text: Sequence[Path], changes: Sequence[str]) -> Recipe:
     """For a model folder that belongs to no run: `changes` may say what is hidden, or the key of the text in JSON."""
     if not text:
-        raise InputError("no text is named to score the model on", where=str(model), fix="give --text FILE")
+        raise InputError(
+            "no text is named to score the model on", where=str(model), fix=f"give {option('text', 'FILE')}"
+        )
     # A recipe names a text; what is scored is `text`.
     head = {"task": task, "data": {"text": "given"}, "train": {"steps": 1}}
     return parse_recipe(toml.dumps(head), changes, where=str(model))

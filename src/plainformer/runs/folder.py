@@ -13,6 +13,7 @@ from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recip
 from plainformer.runs.held_out import FOLDER as HELD_OUT
 from plainformer.runs.lock import LOCK
 from plainformer.runs.task import Task, Tokenizers, Work
+from plainformer.spelling import option
 
 # What a run writes besides its recipe, and so what --overwrite takes away. The checkpoints go first: what they were
 # trained on must not be forgotten while they are there. Then `data.json`, which says that the others are there.
@@ -58,9 +59,8 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
             _check_steps(recipe, folder, say)
         return begun
     if exists and not overwrite:
-        raise InputError(
-            "a run is in this folder already", where=str(folder), fix="add --resume to go on, or --overwrite"
-        )
+        fix = f"add {option('resume')} to go on, or {option('overwrite')}"
+        raise InputError("a run is in this folder already", where=str(folder), fix=fix)
     # Killed while it wrote its very first file, a run leaves that file unfinished.
     mine = {"recipe.toml.partial", LOCK}
     if folder.exists() and not folder.is_dir():
@@ -89,7 +89,8 @@ def _check_steps(recipe: Recipe, folder: Path, say: Callable[[str], None]) -> No
     # Figures are logged once the folder of checkpoints is there, and the last model is kept after the last of them.
     if (folder / "last").exists() or ((folder / "metrics.jsonl").exists() and not (folder / "checkpoints").exists()):
         what = "the checkpoints of this run are missing, and to begin it again would cost the models that it left"
-        raise InputError(what, where=str(folder), fix="put them back, start another run, or add --overwrite instead")
+        fix = f"put them back, start another run, or add {option('overwrite')} instead"
+        raise InputError(what, where=str(folder), fix=fix)
     say(f"the run in {folder} has no checkpoint yet: beginning it again")
 
 
@@ -139,7 +140,8 @@ def _read_facts(path: Path) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError) as damage:
-        raise InputError("the file cannot be read", where=str(path), fix="start again with --overwrite") from damage
+        fix = f"start again with {option('overwrite')}"
+        raise InputError("the file cannot be read", where=str(path), fix=fix) from damage
 
 
 def _facts(task: Task, tokenizers: Tokenizers) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from plainformer.errors import InputError
+from plainformer.spelling import option
 
 try:
     import fcntl
@@ -52,7 +53,7 @@ class RunLock:
             raise InputError(
                 "another process began a run in this folder meanwhile",
                 where=str(self._folder),
-                fix="add --resume to go on with it, or name another folder",
+                fix=f"add {option('resume')} to go on with it, or name another folder",
             )
 
     def _begun(self) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from jax.sharding import Mesh
 from plainformer.errors import InputError
 from plainformer.extras import require
 from plainformer.folder import KINDS, AnyConfig, Model, model_type_of
+from plainformer.given import callables, instance, place
 from plainformer.models.parts import count_parameters
 from plainformer.nn import foreign_code
 from plainformer.nn.stack import scanned, written_out
@@ -55,7 +57,7 @@ def open_task(recipe: Recipe) -> Task:
 
 def run_recipe(
     recipe: Recipe,
-    folder: Path,
+    folder: str | PathLike[str],
     *,
     resume: bool = False,
     overwrite: bool = False,
@@ -74,7 +76,7 @@ def run_recipe(
         InputError: recipe, data or folder will not do, or they changed since the run began.
         WorkError: numbers that are not finite, or a disk that is full.
     """
-    recipe = recipe.anchored()
+    recipe, folder = _given(recipe, folder, say, progress)
     with RunLock(folder) as lock:
         resume = check_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
         task = open_task(recipe)
@@ -130,6 +132,13 @@ def _keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
     of initial weights, of dropout, and of pairs of low rank."""
     key = jax.random.key(seed)
     return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1), jax.random.fold_in(key, 2)
+
+
+def _given(recipe: Any, folder: Any, say: Any, progress: Any) -> tuple[Recipe, Path]:
+    """The recipe, with absolute paths, and the folder. Raises InputError for what is of the wrong type."""
+    callables(say=say, progress=progress)
+    checked = instance(recipe, Recipe, "recipe", 'give plainformer.load_recipe("demo"), or of your file')
+    return checked.anchored(), place(folder, "a folder for the run")
 
 
 def _begin(

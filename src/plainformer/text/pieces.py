@@ -12,6 +12,7 @@ from tokenizers.normalizers import Prepend
 from tokenizers.pre_tokenizers import Split
 
 from plainformer.errors import InputError
+from plainformer.given import string, strings
 
 # Oniguruma syntax. \p{M} keeps the vowel signs and accents of a script with its letters (Devanagari "की" is one piece),
 # and the zero-width joiners, which shape conjuncts and join emoji, stay inside whatever they join.
@@ -48,8 +49,8 @@ def corpus(texts: Iterable[str]) -> Iterable[str]:
     Raises:
         InputError: there is no text, a single string was passed for many, or a text is not valid Unicode.
     """
-    if isinstance(texts, str):
-        raise InputError("one string was given where many texts are expected", fix="pass a list of sentences")
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        texts = strings(texts)  # which says what is wrong
     if isinstance(texts, Iterator):
         texts = list(texts)
     empty = True
@@ -62,11 +63,12 @@ def corpus(texts: Iterable[str]) -> Iterable[str]:
 
 
 def check_unicode(text: str, *, where: str | None = None) -> None:
-    """Refuse a string that no file in UTF-8 can hold.
+    """Refuse what is no string, and a string that no file in UTF-8 can hold.
 
     Raises:
-        InputError: `text` holds a lone surrogate (U+D800 to U+DFFF).
+        InputError: `text` is of another type, or holds a lone surrogate (U+D800 to U+DFFF).
     """
+    string(text, where or "text")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

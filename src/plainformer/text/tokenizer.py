@@ -18,6 +18,7 @@ import tokenizers
 
 from plainformer import atomic
 from plainformer.errors import InputError, WorkError
+from plainformer.given import place, string, strings, whole, wholes
 from plainformer.text.backend import Backend, LibraryBackend
 from plainformer.text.native import config_of, native_at, read_native
 from plainformer.text.pieces import check_unicode
@@ -87,8 +88,13 @@ class Tokenizer:
         return None if self.special.mask is None else self.id(self.special.mask)
 
     def special_id(self, role: str) -> int | None:
-        """The id of the special token with this role (pad, bos, eos, unk, mask), or None."""
-        token = getattr(self.special, role)
+        """The id of the special token with this role (pad, bos, eos, unk, mask), or None.
+
+        Raises InputError for a role that there is not.
+        """
+        if string(role, "role") not in (roles := asdict(self.special)):
+            raise InputError(f"there is no role {role!r}", fix=f"the roles are {', '.join(roles)}")
+        token = roles[role]
         return None if token is None else self.id(token)
 
     def _needed(self, role: str) -> int:
@@ -100,6 +106,7 @@ class Tokenizer:
 
     def id(self, token: str) -> int | None:
         """The id of a token, or None if the vocabulary does not have it."""
+        check_unicode(token, where="token")
         return self._backend.id(token)
 
     def token(self, id: int) -> str:
@@ -108,7 +115,8 @@ class Tokenizer:
         Raises:
             InputError: no token has this id.
         """
-        token = self._backend.token(int(id)) if 0 <= id < self.vocab_size else None
+        id = whole(id, "id")
+        token = self._backend.token(id) if 0 <= id < self.vocab_size else None
         if token is None:
             raise self._not_an_id(id)
         return token
@@ -137,8 +145,9 @@ class Tokenizer:
         """The ids of each text, as `encode` gives them, using every core.
 
         Raises:
-            InputError: a text holds a lone surrogate.
+            InputError: one text instead of a list, something in it that is no text, or a lone surrogate.
         """
+        texts = strings(texts)
         for number, text in enumerate(texts, start=1):
             check_unicode(text, where=f"text {number}")
         return self._backend.encode_batch(texts)
@@ -146,6 +155,8 @@ class Tokenizer:
     def count_unknown(self, ids: Iterable[int]) -> int:
         """How many of the ids are `unk`."""
         unknown = self.unk_id
+        if isinstance(ids, str | bytes) or not isinstance(ids, Iterable):
+            wholes(ids, "ids")  # which says what is wrong
         return 0 if unknown is None else sum(id == unknown for id in ids)
 
     def unknown_pieces(self, text: str) -> list[str]:
@@ -156,6 +167,7 @@ class Tokenizer:
 
     def unknown_characters(self, text: str) -> list[str]:
         """The characters of `text` that are unknown by themselves, each once, in order."""
+        check_unicode(text)
         return [character for character in dict.fromkeys(text) if self.unknown_pieces(character)]
 
     # Ids to text
@@ -174,11 +186,13 @@ class Tokenizer:
         Raises:
             InputError: an id is outside the vocabulary.
         """
-        return self._backend.decode_batch([self._said(row) for row in rows])
+        if isinstance(rows, str | bytes) or not isinstance(rows, Iterable):
+            raise InputError("the rows of ids are no list", where="rows", fix="give a list of lists of ids")
+        return self._backend.decode_batch([self._said(row, f"row {number}") for number, row in enumerate(rows, 1)])
 
-    def _said(self, ids: Sequence[int]) -> list[int]:
+    def _said(self, ids: Sequence[int], name: str = "ids") -> list[int]:
         """Those of the ids, which are checked, that stand for text."""
-        checked, size = [int(id) for id in ids], self.vocab_size  # an array's rows too
+        checked, size = wholes(ids, name), self.vocab_size  # an array's rows too
         for id in checked:
             if not 0 <= id < size:
                 raise self._not_an_id(id)
@@ -213,7 +227,7 @@ class Tokenizer:
         Raises:
             WorkError: a file cannot be written.
         """
-        path = Path(path)
+        path = place(path, "a tokenizer.json")
         roles = {f"{role}_token": token for role, token in asdict(self.special).items()}
         if self.special.mask:  # what encoders are called by elsewhere
             roles |= {"cls_token": self.special.bos, "sep_token": self.special.eos}
@@ -271,7 +285,8 @@ class Tokenizer:
     @staticmethod
     def saved_at(path: Path) -> bool:
         """Whether `save(path)` left a tokenizer there."""
-        return Path(path).exists() or native_at(Path(path))
+        path = place(path, "a tokenizer.json")
+        return path.exists() or native_at(path)
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
@@ -280,7 +295,7 @@ class Tokenizer:
         Raises:
             InputError: the file is missing, is not a tokenizer, or the configuration names a token it does not have.
         """
-        path = Path(path)
+        path = place(path, "a tokenizer.json")
         config = config_of(path)
         native = native_at(path) and not path.exists()
         backend = read_native(path, read_settings(config)) if native else read_library(path)

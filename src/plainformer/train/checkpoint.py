@@ -21,6 +21,7 @@ import numpy as np
 
 from plainformer.errors import WorkError
 from plainformer.nn.stack import written_out
+from plainformer.spelling import option
 from plainformer.train.state import TrainState
 
 
@@ -175,7 +176,7 @@ class Checkpoints:
             raise WorkError(
                 "none of the checkpoints can be read",
                 where=str(self._folder),
-                fix="try again, start another run, or give this one up with --overwrite",
+                fix=f"try again, start another run, or give this one up with {option('overwrite')}",
             )
         return None
 
@@ -229,7 +230,7 @@ class Checkpoints:
             raise WorkError(
                 f"a checkpoint could not be written ({_reason(failure)})",
                 where=str(self._folder),
-                fix="earlier ones are whole; make room and go on with --resume",
+                fix=f"earlier ones are whole; make room and go on with {option('resume')}",
             ) from failure
 
 

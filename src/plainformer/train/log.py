@@ -11,6 +11,7 @@ from typing import Any
 from plainformer import atomic
 from plainformer.errors import WorkError
 from plainformer.extras import require
+from plainformer.spelling import option
 
 
 def is_timing(name: str) -> bool:
@@ -133,7 +134,7 @@ def _told(path: Path) -> Iterator[None]:
         raise WorkError(
             f"the metrics could not be written ({failure.strerror or failure})",
             where=str(path),
-            fix="make room and go on with --resume",
+            fix=f"make room and go on with {option('resume')}",
         ) from failure
 
 

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from plainformer.data import read_lines
-from plainformer.data.formats import json_texts, text_blocks
+from plainformer.data.formats import json_rows, json_texts, text_blocks
 from plainformer.errors import InputError
 
 
@@ -105,6 +105,26 @@ def test_running_text_that_is_not_utf8_is_refused_with_its_place(tmp_path, conte
     with pytest.raises(InputError) as caught:
         list(text_blocks(path, size))
     assert said in str(caught.value)
+
+
+def test_a_file_that_was_cut_inside_a_character_is_not_taken_for_latin_1(tmp_path):
+    path = tmp_path / "a.txt"
+    for read in (read_lines, lambda path: list(text_blocks(path, 3))):
+        path.write_bytes("gut\nschö".encode()[:-1])
+        with pytest.raises(
+            InputError, match=r"a\.txt:2: .* inside which the file ends: it was cut off; copy or download"
+        ):
+            read(path)
+        path.write_bytes("schö\ngut".encode("latin-1"))
+        with pytest.raises(InputError, match=r"a\.txt:1: not UTF-8: 0xF6 at byte 4 of the line; convert the file"):
+            read(path)
+
+
+def test_pairs_that_are_no_objects_are_told_the_languages_that_are_asked_for(tmp_path):
+    path = tmp_path / "a.jsonl"
+    path.write_text('["a", "b"]\n', encoding="utf-8")
+    with pytest.raises(InputError, match=r'write \{"en": "\.\.\.", "fr": "\.\.\."\} a line'):
+        list(json_rows(path, "en", "fr"))
 
 
 def test_json_texts_keep_their_line_breaks(tmp_path):

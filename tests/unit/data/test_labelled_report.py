@@ -44,6 +44,8 @@ def test_every_text_is_kept_or_counted_under_one_reason() -> None:
         "  3 labels: bad 2 (40.0%), good 2 (40.0%), odd 1 (20.0%)",
         "  tokens a text: min 1, median 3, mean 4.2, 95 % 11, max 11; unknown 4.76 %",
         "  dev: of 3 texts, 2 are also in the training set",
+        "  warning: dev is no held-out set: 67% of its texts are in the training text, and its figures say little "
+        "about new text; hold out others",
         "  warning: the label 'odd' occurs only once (train.tsv:5), too rarely to be learnt",
     ]
     assert json.loads(json.dumps(report.as_dict()))["labels"] == {"bad": 2, "good": 2, "odd": 1}

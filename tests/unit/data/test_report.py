@@ -103,6 +103,8 @@ def test_the_report_tells_everything_in_plain_lines():
         "  source tokens a sentence: min 2, median 2, mean 5.0, 95 % 11, max 11",
         "  target tokens a sentence: min 3, median 4, mean 3.7, 95 % 4, max 4",
         "  val: of 2 pairs, 1 are also in the training text, and 1 more by their source sentence",
+        "  warning: val is no held-out set: 50% of its pairs are in the training text, and its figures say little "
+        "about new text; hold out others",
     ]
 
 
