@@ -7,5 +7,7 @@ import typer
 
 BaseOption = Annotated[
     Path | None,
-    typer.Option("--base", help="The model that an adapter belongs to, if not where its own settings say."),
+    typer.Option(
+        "--base", metavar="FOLDER", help="The model that an adapter belongs to, if not where its own settings say."
+    ),
 ]

@@ -19,6 +19,7 @@ from plainformer.given import LOADED, instance, strings, whole
 from plainformer.models.encoder import MaskedLanguageModel
 from plainformer.programs.program import program
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
+from plainformer.spelling import option
 from plainformer.text import Tokenizer
 from plainformer.text.truncation import Truncate
 from plainformer.text.vocabulary import special_tokens, token_texts
@@ -149,7 +150,8 @@ class Reader:
         """Raises InputError where the model is an encoder alone: what it would say of hidden tokens means nothing."""
         if not self.model.config.head:
             what = "this is an encoder without a head, which can say nothing of hidden tokens"
-            fix = "use its vectors (embed), or train a classifier or a masked language model from it (train --from)"
+            start = f"train, {option('from', 'MODEL', python='model.start')}"
+            fix = f"use its vectors (embed), or train a classifier or a masked language model from it ({start})"
             raise InputError(what, where=where, fix=fix)
 
     def encode_to_embed(

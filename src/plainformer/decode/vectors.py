@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows, shaped
-from plainformer.decode.texts import OnCut, check_list, encode_texts
+from plainformer.decode.texts import OnCut, encode_texts
 from plainformer.errors import InputError, WorkError
 from plainformer.fields import is_of_type
+from plainformer.given import strings
 from plainformer.models.config import EncoderConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
 from plainformer.nn.pooling import POOLS, pooled
@@ -115,7 +116,7 @@ def encoded(
     on_cut: OnCut | None,
 ) -> list[list[int]]:
     """The ids of each text as the settings have it read; those that are longer than they allow are truncated."""
-    check_list(texts)
+    texts = strings(texts)
     texts = [settings.prompt + text for text in texts] if settings.prompt else texts
     texts = [text.lower() for text in texts] if settings.lowercase else texts
     how: dict[str, Any] = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}

@@ -50,7 +50,7 @@ def load_recipe(path: str | PathLike[str], overrides: Sequence[str] = ()) -> Rec
         InputError: there is no such recipe, it is not TOML, or does not make a recipe; the message gives file, line
             and key.
     """
-    path = find_recipe(place(path, "a recipe"))
+    path, overrides = find_recipe(place(path, "a recipe")), strings(overrides, "override")
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as failure:

@@ -18,6 +18,7 @@ from plainformer.data.labelled import Labelled, read_labelled
 from plainformer.errors import InputError
 from plainformer.recipe.classification import LabelledOptions
 from plainformer.recipe.translation import PairOptions
+from plainformer.spelling import option
 
 FOLDER = "held_out"
 """In a run's folder."""
@@ -89,7 +90,8 @@ def find_kept(run: Path | None, name: str | None, *, is_held_out: bool) -> Path 
         return path
     if name is None and is_held_out:
         what = "the test set that this run held out is no longer in its folder"
-        raise InputError(what, where=str(path), fix="put it back, or give --pairs NAME")
+        other = option("pairs", "NAME", python="data.test=NAME in changes")
+        raise InputError(what, where=str(path), fix=f"put it back, or give {other}")
     return None
 
 
