@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -26,16 +26,18 @@ Set = Annotated[
     ),
 ]
 
+RecipeName = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE",
+        help="A recipe file, or a name that plainformer recipes lists; - is standard input.",
+        autocompletion=names,
+    ),
+]
+
 
 def train(
-    recipe: Annotated[
-        str,
-        typer.Argument(
-            metavar="RECIPE",
-            help="A recipe file, or a name that plainformer recipes lists; - is standard input.",
-            autocompletion=names,
-        ),
-    ],
+    recipe: RecipeName,
     run: Annotated[Path | None, typer.Option(metavar="FOLDER", help="The run's folder [default: runs/NAME].")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where this run stopped.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Start afresh in a folder that has a run.")] = False,
@@ -68,19 +70,10 @@ def train(
 
     plainformer recipes lists the recipes, and plainformer settings all that --set can change.
     """
-    from plainformer.recipe import load_recipe
-
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
     changes = [*(set or []), *starting_from(start)]
-    if STDIN in (text or []):
-        fix = "save it as a file, and name that"
-        raise InputError("training reads its text more than once, and standard input can be read once", fix=fix)
-    if recipe == STDIN:
-        loaded = _recipe_of_stdin(changes, data or text or source or target)
-    else:
-        own = own_data(recipe, changes, data=data or (), text=text or (), source=source, target=target)
-        loaded = load_recipe(recipe, [*changes, *_as_said(own, data or (), text or (), source, target)])
+    loaded = _loaded(recipe, changes, data=data or (), text=text or (), source=source, target=target)
     folder = run or Path("runs") / loaded.name
 
     if loaded.train.compute_dtype == "float32":
@@ -110,7 +103,7 @@ _TRY = {
 }
 
 
-def _recipe_of_stdin(changes: list[str], own: object) -> "Recipe":
+def _recipe_of_stdin(changes: list[str], own: bool) -> "Recipe":
     """Raises InputError where an option names data, too: what that changes depends on the recipe's file."""
     from plainformer.cli.reading import one_text
     from plainformer.recipe import parse_recipe
@@ -132,6 +125,18 @@ def begin_machine_code() -> None:
 
     if foreign_code.computes_on_a_processor():
         foreign_code.make_ahead(foreign_code.TRAINING)
+
+
+def _loaded(recipe: str, changes: list[str], **own: Any) -> "Recipe":
+    """The recipe, changed; `own` are the options for data of one's own."""
+    from plainformer.recipe import load_recipe
+
+    if STDIN in own["text"]:
+        fix = "save it as a file, and name that"
+        raise InputError("training reads its text more than once, and standard input can be read once", fix=fix)
+    if recipe == STDIN:
+        return _recipe_of_stdin(changes, any(own.values()))
+    return load_recipe(recipe, [*changes, *_as_said(own_data(recipe, changes, **own), **own)])
 
 
 def _as_said(

@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 SHOWN = 256  # lines at once for which it pays to say how far the work is
 
+Weights = Annotated[
+    str,
+    typer.Option(
+        metavar="float32|bfloat16|int8|w8a8",
+        help="Decode with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too).",
+    ),
+]
+
 
 def translate(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model folder, or a run.")],
@@ -44,13 +52,7 @@ def translate(
     ] = None,
     max_source_tokens: Annotated[int, typer.Option(min=1, help="Refuse a longer line.")] = 1024,
     on_bad_line: OnBadLineOption = "stop",
-    weights: Annotated[
-        str,
-        typer.Option(
-            metavar="float32|bfloat16|int8|w8a8",
-            help="Decode with float32 weights (as trained), bfloat16, int8, or w8a8 (inputs rounded too).",
-        ),
-    ] = "float32",
+    weights: Weights = "float32",
     batch: Annotated[
         int | None,
         typer.Option(min=1, help="Most lines translated at once [default: 1024, fewer at first of a stream]."),
