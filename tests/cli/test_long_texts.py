@@ -100,7 +100,7 @@ def test_one_setting_raises_the_length_of_a_new_model_and_of_one_that_is_taken_o
     recipe, run = trained[0].parent / "tail.toml", tmp_path / "run"
     steps = ("--set", "train.steps=1", "--set", "schedule.warmup=0", "--set", "data.batch_tokens=1300")
     assert cli("train", recipe, "--run", run, *steps, "--set", "data.max_tokens=600").code == 0
-    assert load_folder(run / "last").model.config.context == 600
+    assert load_folder(run / "last").model.config.context == 600  # pyright: ignore[reportAttributeAccessIssue]
     tokenizer = train_character([(texts / "train.tsv").read_text(), "xyz"], special=SpecialTokens(mask="<mask>"))
     sizes: dict[str, Any] = {
         "vocab": tokenizer.vocab_size,

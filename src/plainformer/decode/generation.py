@@ -40,52 +40,44 @@ def generate(
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of every source, best first, sources in the order given.
 
-    Programs are compiled for each shape that pays (`plan`), and each stage that an output reaches (`pool.stages`). On a
-    processor searches run in two threads (`abreast`), which know nothing of the caller's contexts, such as
-    `jax.default_device`.
+    Programs are compiled for each shape that pays (`plan`) and each stage that an output reaches (`pool.stages`). On a
+    processor searches run in two threads (`abreast`), outside the caller's contexts, such as `jax.default_device`.
 
     Args:
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
         bos, eos, pad: ids of the target vocabulary. source_eos: the end of a source, where that is another id.
-        batch_tokens: the most tokens that there is room for side by side, beams not counted; sources may be padded to
-            twice as many. The decoder runs `beam_size` rows for each sentence, so memory grows with both; with a beam
-            of more than 16 there are fewer sentences side by side.
+        batch_tokens: the most tokens that there is room for side by side, for each of up to 16 hypotheses of a beam;
+            sources may be padded to twice as many.
         allowed: the ids that may be generated, None for the whole vocabulary. `pad` and `bos` never, `eos` always.
-        expected: how many sources are to come from now on, these included: for many it pays to compile more shapes.
-            These alone, if not given.
+        expected: how many sources are to come, these included: for many, more shapes pay. These alone, if not given.
         progress: called whenever some are done, with the numbers of sources done and of all.
 
     Raises:
-        InputError: an id is not in the vocabulary, a source is longer than learned positions reach, or the length
-            penalty of the longest output is no number.
+        InputError: an id is not in the vocabulary, a source is too long, or a length penalty is no number.
         WorkError: the model's outputs are not finite.
     """
     config = model.config
     check_ids(sources, config.source_vocab, config, "source")
     check_tokens(settings, config.target_vocab)
-    if settings.forbidden_tokens:
-        known = range(config.target_vocab) if allowed is None else allowed
-        allowed = set(known) - set(settings.forbidden_tokens)
-    mask = None if allowed is None else _allowed_mask(allowed, config.target_vocab)
+    mask = _allowed_mask(allowed, settings.forbidden_tokens, config.target_vocab)
     rules = Rules.of(settings, bos=bos, eos=eos, pad=pad)
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
-    limit, beam, at_once = position_limit(config), settings.beam_size, searches_at_once()
+    limit, at_once = position_limit(config), searches_at_once()
+    # A bound looks at its own sentence alone, so that company does not change the output.
+    bounds = [settings.bound(len(source), limit) for source in closed]
+    settings.check_length(max(bounds, default=1))
     times = max(1.0, (expected or 0) / max(1, len(sources)))
-    settings.check_length(max((settings.bound(len(source), limit) for source in closed), default=1))
-    batch_tokens = min(batch_tokens, -(-MOST_ROWS * batch_tokens // beam))
 
     def query(width: int) -> Query:
         return make_query(model, settings, rules, settings.bound(width, limit), mask)
 
     def search(members: list[int], shape: Shape) -> Iterator[dict[int, list[Hypothesis]]]:
-        # A bound looks at its own sentence alone, so that company does not change the output.
-        bounds = [settings.bound(len(closed[index]), limit) for index in members]
-        parts = [closed[index] for index in members]
-        for found in search_pool(model, query(shape.width), parts, bounds, shape, filler=closing):
+        parts = [closed[index] for index in members], [bounds[index] for index in members]
+        for found in search_pool(model, query(shape.width), *parts, shape, filler=closing):
             yield {members[place]: hypotheses for place, hypotheses in found}
 
-    parts = _planned(query, [len(source) for source in closed], batch_tokens, limit, beam, at_once, times)
+    parts = _planned(query, list(map(len, closed)), batch_tokens, limit, settings.beam_size, at_once, times)
     results: dict[int, list[Hypothesis]] = {}
     for found in side_by_side([search(*part) for part in parts], at_once):
         results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
@@ -116,7 +108,7 @@ def _planned(
 
     pools = _planner(jax.tree.structure(model), model.config, narrow.rules, beam).plan(
         lengths,
-        batch_tokens,
+        min(batch_tokens, -(-MOST_ROWS * batch_tokens // beam)),
         limit,
         at_once=at_once,
         is_ready=lambda size, width, slots: is_ready(model, query(width), shape(size, width, slots)),
@@ -145,10 +137,16 @@ def _checked(hypotheses: list[Hypothesis], index: int) -> list[Hypothesis]:
     return hypotheses
 
 
-def _allowed_mask(allowed: Collection[int], vocab: int) -> Bool[Array, " vocab"]:
-    """True on the allowed ids of the vocabulary."""
+def _allowed_mask(
+    allowed: Collection[int] | None, forbidden: Sequence[int], vocab: int
+) -> Bool[Array, " vocab"] | None:
+    """True on the allowed ids of the vocabulary that are not forbidden; None where all are allowed."""
+    if allowed is None and not forbidden:
+        return None
+    allowed = range(vocab) if allowed is None else allowed
     if wrong := [token for token in allowed if not 0 <= token < vocab]:
         raise InputError(f"token id {wrong[0]} is not in the model's vocabulary of {vocab}", where="allowed")
     mask = np.zeros(vocab, bool)
     mask[list(allowed)] = True
+    mask[list(forbidden)] = False
     return jnp.asarray(mask)

@@ -1,7 +1,8 @@
 """Texts in, labels out: a classifier with its tokenizer."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from plainformer.decode.texts import OnCut, encode_texts
 from plainformer.decode.vectors import MEAN, VectorSettings, by_length, embed_texts, encoded
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, instance
 from plainformer.models.encoder import Classifier
@@ -65,10 +66,7 @@ class Labeller:
         if not isinstance(content.model, Classifier):
             raise InputError("this is not a classifier")
         settings = {name: content.generation[name] for name in SETTINGS if name in content.generation}
-        check_way(settings.get("truncate", "head"))
-        most = settings.get("max_tokens", 0)
-        if type(most) is not int or most < 0:
-            raise InputError(f"max_tokens is {most!r}", fix="give 0 (all that the model reads), or a number")
+        _check(settings, content.generation_file.path)
         return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation), **settings)
 
     @property
@@ -177,3 +175,11 @@ class Labeller:
 @program
 def _logprobs(model: Classifier, ids: Ids, valid: Valid) -> Float[Array, "batch labels"]:
     return jax.nn.log_softmax(model(ids, valid), axis=-1)
+
+
+def _check(settings: Mapping[str, Any], path: Path | None) -> None:
+    """Raises InputError, naming the file that they are from, for settings that will not do."""
+    where, most = None if path is None else str(path), settings.get("max_tokens", 0)
+    check_way(settings.get("truncate", "head"), where)
+    if type(most) is not int or most < 0:
+        raise InputError(f"max_tokens is {shown(most)}", where=where, fix="give 0 (all that it reads), or a number")

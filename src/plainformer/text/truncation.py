@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from typing import Literal, TypeVar
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 
 Truncate = Literal["head", "tail", "both", "no"]
 """What is kept of a longer text: its first tokens, its last, half of each (Sun et al. 2019, "How to fine-tune BERT for
 text classification", section 5.3.1, have a quarter and the rest), or `no`: it is left out, or refused."""
 
 WAYS: tuple[Truncate, ...] = ("head", "tail", "both", "no")
+
+FIX = f"choose {', '.join(WAYS)}"
 
 Token = TypeVar("Token")
 
@@ -27,10 +29,10 @@ def truncated(tokens: Sequence[Token], most: int, way: Truncate) -> list[Token]:
     return [*tokens[:first], *tokens[len(tokens) - (most - first) :]]
 
 
-def check_way(way: object) -> None:
+def check_way(way: object, where: str | None = None) -> None:
     """Raises InputError for what is no way to truncate."""
     if way not in WAYS:
-        raise InputError(f"there is no way to truncate called {way!r}", fix=f"choose {', '.join(WAYS)}")
+        raise InputError(f"there is no way to truncate called {shown(way)}", where=where, fix=FIX)
 
 
 def kept_of(most: int, way: Truncate) -> str:

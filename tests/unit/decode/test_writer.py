@@ -216,7 +216,7 @@ def test_what_cannot_be_written_from_is_refused(toys: SimpleNamespace) -> None:
 
 def test_wrong_settings_are_refused(toys: SimpleNamespace) -> None:
     writer = scripted(toys, "abc")
-    with pytest.raises(InputError, match="unknown setting heat; the settings are max_tokens, min_p"):
+    with pytest.raises(InputError, match=r"unknown setting heat; the settings are end_tokens, .*, max_tokens, min_p"):
         writer.generate(["a"], heat=1.0)
     with pytest.raises(InputError, match=r"generation.top_p: top_p is 2.0"):
         writer.generate(["a"], top_p=2.0)
