@@ -5,13 +5,12 @@ what was meant, is refused as well.
 """
 
 import os
-import reprlib
 from collections.abc import Iterable, Mapping, Set
 from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
 
-from plainformer.errors import InputError, reason
+from plainformer.errors import InputError, reason, shown
 
 Wanted = TypeVar("Wanted")
 
@@ -62,7 +61,7 @@ def whole(value: Any, name: str) -> int:
             return index(value)
     except TypeError:
         pass
-    raise InputError(f"it is {reprlib.repr(value)}, and must be a whole number", where=name, fix="give an int")
+    raise InputError(f"it is {shown(value)}, and must be a whole number", where=name, fix="give an int")
 
 
 def wholes(values: Any, name: str) -> list[int]:
@@ -111,7 +110,7 @@ def place(value: Any, what: str) -> Path:
         pass
     except (OSError, ValueError) as failure:  # too long, a NUL in it, or links that go round
         why = f"this is no path ({reason(failure)})"
-        raise InputError(why, where=reprlib.repr(path), fix=f"name {what}") from failure
+        raise InputError(why, where=shown(path), fix=f"name {what}") from failure
     return Path(path)
 
 

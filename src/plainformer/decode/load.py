@@ -1,6 +1,5 @@
 """A model folder, or a run, as the object that uses its model."""
 
-import reprlib
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -12,7 +11,7 @@ from plainformer.decode.labeller import Labeller
 from plainformer.decode.reader import Reader
 from plainformer.decode.translator import Translator
 from plainformer.decode.writer import Writer
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 from plainformer.folder import Model, ModelFolder, has_weights, load_folder, read_config
 from plainformer.given import place
 from plainformer.machine import default_device
@@ -71,7 +70,7 @@ def load(
         InputError: there is none, or it is damaged; no such weights, or a model that does not decode.
     """
     if weights not in get_args(Precision):
-        named = weights if isinstance(weights, str) else reprlib.repr(weights)
+        named = weights if isinstance(weights, str) else shown(weights)
         raise InputError(f"there are no {named} weights", fix=f"choose {', '.join(get_args(Precision))}")
     found = find_model(place(folder, "a model folder or a run"))
     if weights in INT8 and default_device().platform == "cpu":

@@ -1,7 +1,6 @@
 """The shape of a model, as data: what a model folder's `config.json` holds. No JAX is imported here."""
 
 import math
-import reprlib
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
@@ -68,13 +67,13 @@ class Config:
         for name, wanted in get_type_hints(type(self)).items():
             value, choices = getattr(self, name), get_args(wanted)
             if wanted in (int, float, bool) and not is_of_type(value, wanted):
-                what = f"{name} is {reprlib.repr(value)} and must be of type {wanted.__name__}"
+                what = f"{name} is {shown(value)} and must be of type {wanted.__name__}"
             elif get_origin(wanted) is Literal and value not in choices:
-                what = f"{name} is {reprlib.repr(value)} and must be one of {', '.join(choices)}"
+                what = f"{name} is {shown(value)} and must be one of {', '.join(choices)}"
             elif wanted == tuple[str, ...] and not (
                 isinstance(value, tuple) and all(isinstance(one, str) for one in value)
             ):
-                what = f"{name} is {reprlib.repr(value)} and must be a tuple of str"
+                what = f"{name} is {shown(value)} and must be a tuple of str"
             else:
                 continue
             raise InputError(what, where=f"model.{name}")
