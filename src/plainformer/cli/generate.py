@@ -167,9 +167,7 @@ def _sample(
     show_prompt: bool,
     as_json: bool,
 ) -> None:
-    from plainformer.decode.settings import changed
-
-    settings = changed(writer.settings, changes)  # what is wrong with them is said before anything is printed
+    settings = writer.settings_with(changes)  # what is wrong with them is said before anything is printed
     if samples < 1:
         raise InputError(f"{samples} samples are asked for", where="--samples", fix="give at least 1")
     if samples > 1 and settings.temperature == 0.0:

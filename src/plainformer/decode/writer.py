@@ -136,7 +136,7 @@ class Writer:
             WorkError: the model's outputs are not finite.
         """
         callables(on_slide=on_slide)
-        settings, numbers = self._settings(changes), _numbers(samples)
+        settings, numbers = self.settings_with(changes), _numbers(samples)
         rows = [(prompt, number) for prompt in self._encode(prompts) for number in numbers]
         texts = [self._text(prompt, stop) for prompt, _ in rows]
         # Like lengths together: all rows stand at the same place, and the shortest prompt says where they begin.
@@ -171,7 +171,7 @@ class Writer:
         at once, and so on.
         """
         callables(on_slide=on_slide)
-        settings, (ids,) = self._settings(changes), self._encode([string(prompt, "prompt")])
+        settings, (ids,) = self.settings_with(changes), self._encode([string(prompt, "prompt")])
         rows = [(ids, number) for number in _numbers(samples)]
         count = self._most_rows(len(ids) + settings.max_tokens)
         for start in range(0, samples, count):
@@ -200,7 +200,7 @@ class Writer:
         Raises:
             InputError: as `generate`, and where prompt and `max_tokens` do not fit the context.
         """
-        own = self._settings({})
+        own = self.settings_with({})
         settings = changed(PAPER, {"end_tokens": own.end_tokens, "forbidden_tokens": own.forbidden_tokens} | changes)
         if (longest := self.settings.max_tokens if max_tokens is None else whole(max_tokens, "max_tokens")) < 1:
             raise InputError(f"max_tokens is {longest}", fix="give at least 1")
@@ -283,9 +283,13 @@ class Writer:
         never |= set(range(self.tokenizer.vocab_size, self.model.config.vocab))  # rows that are no tokens
         return {"eos": eos, "forbidden": sorted(never - set(self.settings.end_tokens))}
 
-    def _settings(self, changes: dict[str, Any]) -> SamplingSettings:
+    def settings_with(self, changes: dict[str, Any]) -> SamplingSettings:
         """The writer's own with some replaced; a bound of what is written takes the place of one that counts the
-        prompt."""
+        prompt.
+
+        Raises:
+            InputError: they will not do, or those of the writer's folder.
+        """
         if self.unusable is not None:
             raise self.unusable
         settings = changed(self.settings, {"max_length": 0} | changes if "max_tokens" in changes else changes)
