@@ -1,11 +1,10 @@
 """IDS -> IDS: search for the most probable target of a source, texts that go on by chance, gaps filled, labels, scores.
 
-Names are loaded when first used, so that the settings can be read without JAX.
+Names are loaded when first used, so that the settings can be read without JAX, and their limits without NumPy.
 """
 
 from typing import TYPE_CHECKING
 
-from plainformer.decode.settings import GenerationSettings, SamplingSettings
 from plainformer.lazy import lazily
 
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from plainformer.decode.reader import Guess, Reader
     from plainformer.decode.sampling import sample
     from plainformer.decode.score import PairScore, score_pairs, score_texts
+    from plainformer.decode.settings import GenerationSettings, SamplingSettings
     from plainformer.decode.writer import Continuation, Piece, TextScore, Writer
 
 __all__ = [
@@ -49,6 +49,7 @@ __getattr__ = lazily(
     {
         "Continuation": "writer",
         "EncoderDecoder": "contract",
+        "GenerationSettings": "settings",
         "Guess": "reader",
         "Hypotheses": "contract",
         "Hypothesis": "contract",
@@ -57,6 +58,7 @@ __getattr__ = lazily(
         "PairScore": "score",
         "Reader": "reader",
         "Piece": "writer",
+        "SamplingSettings": "settings",
         "TextScore": "writer",
         "Writer": "writer",
         "beam_search": "beam",

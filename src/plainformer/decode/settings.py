@@ -6,6 +6,15 @@ from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
+from plainformer.decode.limits import (
+    LEAST_PENALTY,
+    MOST_ALPHA,
+    MOST_BEAM,
+    MOST_MARGIN,
+    MOST_PENALTY,
+    MOST_RATIO,
+    MOST_TOKENS,
+)
 from plainformer.errors import InputError, shown
 from plainformer.fields import is_of_type
 
@@ -19,10 +28,6 @@ PENALTIES: dict[LengthPenalty, Callable[[np.ndarray, float], np.ndarray]] = {
     "none": lambda length, alpha: np.ones_like(length),
 }
 
-# Beyond these, a length penalty is no float32, and a bound or a beam is no memory.
-MOST_ALPHA, MOST_RATIO, MOST_MARGIN = 10.0, 1000.0, 100_000
-MOST_BEAM, MOST_TOKENS = 1000, 1_000_000
-LEAST_PENALTY, MOST_PENALTY = 1e-6, 1e6  # of repetition: logits over it, and times it, stay numbers
 LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30  # of a length: a log-probability times it stays a number, too
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from plainformer.decode.settings import (
+from plainformer.decode.limits import (
     LEAST_PENALTY,
     MOST_ALPHA,
     MOST_BEAM,
