@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from safetensors import SafetensorError
 
-from plainformer.errors import InputError, WorkError, reason, some_of
+from plainformer.errors import InputError, WorkError, reason, shown, some_of
 from plainformer.fields import is_of_type
 from plainformer.json_object import read_object, write_object
 from plainformer.models.skeleton import named_shapes, named_weights, with_weights
@@ -110,7 +110,7 @@ def base_of(folder: Path) -> Path | None:
     places = (Path(name), folder.absolute() / name)
     if found := next((place for place in places if place.is_dir()), None):
         return found
-    what = f"the model that this adapter belongs to is {some_of([name])}, and that is no folder here"
+    what = f"the model that this adapter belongs to is {shown(name)}, and that is no folder here"
     raise InputError(what, where=str(folder / ADAPTER_CONFIG), fix=NAME_BASE)
 
 

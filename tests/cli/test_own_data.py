@@ -208,3 +208,14 @@ def test_labelled_texts_give_a_share_of_each_label(tmp_path: Path) -> None:
     assert parts[0].isdisjoint(parts[1] | parts[2])
     assert parts[1].isdisjoint(parts[2])
     assert [*task.held_out()] == ["dev", "test"]
+
+
+@pytest.mark.parametrize("changes", [[], ["data.source=en", "data.target=fr"]])
+def test_two_files_go_by_their_languages_however_these_are_said(tmp_path: Path, changes: list[str]) -> None:
+    files = [str(tmp_path / "c.fr"), str(tmp_path / "c.en")]
+    for file in files:
+        Path(file).write_text("a\n")
+    options = {} if changes else {"source": "en", "target": "fr"}
+    found = own_data("translate", changes, data=files, **options)
+    train = next(change for change in found if change.startswith("data.train="))
+    assert "c.fr" not in train

@@ -53,8 +53,7 @@ def evaluate(
 
     A translator: BLEU, chrF and perplexity on pairs. A language model: bits a byte and perplexity on a text. A masked
     one: perplexity and accuracy at the tokens of a text that are hidden from it, the same ones each time. A classifier:
-    accuracy and F1 on labelled texts, for every label and in all; none is left out, so one that is too long is an
-    error.
+    accuracy and F1 on labelled texts, for every label and in all; long ones are truncated as in training.
 
     Without --pairs or --text it is the recipe's test set or, for a text that has none, the part that was held out.
     """

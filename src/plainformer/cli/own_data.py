@@ -54,7 +54,10 @@ def own_data(
     if text:
         found += [f"data.text={inline(list(text))}", "data.embedded="]
     if data and units is not None:
-        languages = [source or str(table.get("source", "en")), target or str(table.get("target", "de"))]
+        languages = [source or _code("source", changes, table), target or _code("target", changes, table)]
+        if units == "pairs" and languages[0] == languages[1]:
+            what = f"source and target are both {languages[0]}"
+            raise InputError(what, where="--source", fix="give the codes of two languages, --source en --target fr")
         if _is_folder(data):
             found += [f"data.folder={inline(data[0])}", "data.embedded="]
             found += [] if is_kept else _sets_in(data[0], table, given, units)
@@ -62,6 +65,13 @@ def own_data(
             found += _files(data, units, languages)
             found += [] if is_kept else _held_out(table, given, units)
     return found
+
+
+def _code(side: str, changes: Sequence[str], table: dict[str, Any]) -> str:
+    """The code of a language, as the last `--set` has it, else the recipe."""
+    usual = {"source": "en", "target": "de"}[side]
+    said = [value for key, _, value in (change.partition("=") for change in changes) if key.strip() == f"data.{side}"]
+    return said[-1].strip(" \"'") or usual if said else str(table.get(side, usual))
 
 
 _KINDS = {"pairs": "pairs of sentences", "texts": "labelled texts"}

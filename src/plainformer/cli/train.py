@@ -131,7 +131,7 @@ def _loaded(recipe: str, changes: list[str], **own: Any) -> "Recipe":
     """The recipe, changed; `own` are the options for data of one's own."""
     from plainformer.recipe import load_recipe
 
-    if STDIN in own["text"]:
+    if STDIN in own["text"] or STDIN in own["data"]:
         fix = "save it as a file, and name that"
         raise InputError("training reads its text more than once, and standard input can be read once", fix=fix)
     if recipe == STDIN:

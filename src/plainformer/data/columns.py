@@ -124,7 +124,12 @@ def label_and_text(records: Sequence[Cells], path: Path) -> tuple[list[Row], tup
             )
         if not cells[label].strip():
             raise InputError("the label is empty", where=f"{path}:{number}", fix="give the text a label")
-    return [(number, cells[label].strip(), cells[text]) for number, cells in full], notes
+    named = {number for number, _ in full}
+    return [
+        (number, cells[label].strip(), cells[text]) if number in named else (number, "", "")
+        for number, cells in records
+        if number in named or not any(cell.strip() for cell in cells)
+    ], notes
 
 
 def _columns(count: int) -> str:

@@ -50,6 +50,8 @@ def _records(lines: Iterable[tuple[int, str]], separator: str, path: Path) -> It
         cells: list[str] = []
         at = 0
         while True:
+            if _starts_quoted(line, at):
+                at = line.index('"', at)
             if not line.startswith('"', at):
                 end = line.find(separator, at)
                 end = len(line) if end < 0 else end
@@ -66,6 +68,8 @@ def _records(lines: Iterable[tuple[int, str]], separator: str, path: Path) -> It
                     line += "\n" + following[1]
                 cells.append(one_line(line[at + 1 : close].replace('""', '"')))
                 end = close + 1
+                while line.startswith(" ", end):
+                    end += 1
                 if end < len(line) and not line.startswith(separator, end):
                     raise InputError(
                         f"text follows the double quote that closes cell {len(cells)}",
@@ -76,6 +80,11 @@ def _records(lines: Iterable[tuple[int, str]], separator: str, path: Path) -> It
                 break
             at = end + len(separator)
         yield number, cells
+
+
+def _starts_quoted(line: str, at: int) -> bool:
+    """Whether a cell begins with blanks and a double quote: many write a blank after each comma."""
+    return line[at:].lstrip(" ").startswith('"')
 
 
 def _closing(line: str, opening: int) -> int:

@@ -1,7 +1,7 @@
 """One set in three parts: what is held out for development and test, so that no sentence is in two of them.
 
-Which texts are held out depends on the texts alone, not on their order or on a seed: the parts are the same wherever
-the set is read.
+Which texts are held out depends on the texts and labels alone, not on their order or on a seed: the parts are the same
+wherever the set is read.
 """
 
 import hashlib
@@ -88,7 +88,7 @@ def _taken(
     """Groups for each part, by the hash of their texts, as far as they fit what each label is to give."""
     of_label: dict[str, list[Sequence[int]]] = defaultdict(list)
     for group in sorted(groups, key=lambda group: min(_hash(texts[row]) for row in group)):
-        of_label[labels[group[0]]].append(group)
+        of_label[min(labels[row] for row in group)].append(group)
     sizes = {label: sum(map(len, found)) for label, found in sorted(of_label.items())}
     taken: dict[str, list[int]] = {name: [] for name in counts}
     for name, count in counts.items():

@@ -9,16 +9,18 @@ Each file plain or `.gz`; the format is known by the name.
 
 import hashlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from plainformer.data.columns import is_header, label_and_text
 from plainformer.data.comma_separated import csv_records
 from plainformer.data.find import listing_for, suggestion, without_gz
-from plainformer.data.formats import Row, labelled_json_rows, labelled_rows
+from plainformer.data.formats import Row, labelled_json_rows, labelled_rows, text_lines
 from plainformer.data.origins import Origins, select_origins
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
+
+MANY = 20  # labels, from which on it can be said that they are none
 
 _SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl")
 
@@ -79,7 +81,20 @@ def read_labelled(folder: Path, name: str) -> Labelled:
         numbers.append(number)
         labels.append(label)
         texts.append(text)
+    _check_labels(labels, path)
     return Labelled(texts, labels, Origins(path, numbers), notes)
+
+
+def _check_labels(labels: Sequence[str], path: Path) -> None:
+    """Refuse what seem to be texts: nearly as many labels as lines, and of several words each."""
+    given = [label for label in labels if label]
+    different, words = len({*given}), sum(len(label.split()) for label in given)
+    if len(given) >= MANY and different > 0.9 * len(given) and words >= 3 * len(given):
+        raise InputError(
+            f"there are {different:,} labels of several words in {len(given):,} texts, such as {shown(given[0])}",
+            where=str(path),
+            fix="write the label first, then the text, or put a header that names them before the first line",
+        )
 
 
 def _rows(path: Path) -> tuple[Iterable[Row], tuple[str, ...]]:
@@ -89,12 +104,15 @@ def _rows(path: Path) -> tuple[Iterable[Row], tuple[str, ...]]:
         return labelled_json_rows(path), ()
     if name.endswith(".csv"):
         return label_and_text(list(csv_records(path)), path)
-    rows = list(labelled_rows(path))
-    header = next(((number, [label, text]) for number, label, text in rows if label or text), None)
-    if header and is_header(header[1]) and len(rows) > 1:
-        note = f"{path}:{header[0]}: a header ({', '.join(header[1])}), which is left out"
-        return [row for row in rows if row[0] != header[0]], (note,)
-    return rows, ()
+    first = next((line.split("\t") for line in text_lines(path) if line.strip()), [])
+    if is_header(first):
+        return label_and_text([*_split(path, len(first))], path)
+    return labelled_rows(path), ()
+
+
+def _split(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
+    """The cells of each line, of so many columns; tabs beyond are part of the last."""
+    return ((number, line.split("\t", columns - 1)) for number, line in enumerate(text_lines(path), 1))
 
 
 def _find(folder: Path, name: str) -> Path:

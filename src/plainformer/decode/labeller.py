@@ -66,8 +66,9 @@ class Labeller:
         if not isinstance(content.model, Classifier):
             raise InputError("this is not a classifier")
         settings = {name: content.generation[name] for name in SETTINGS if name in content.generation}
-        _check(settings, content.generation_file.path)
-        return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation), **settings)
+        path = content.generation_file.path
+        _check(settings, path)
+        return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation, path), **settings)
 
     @property
     def room(self) -> int:

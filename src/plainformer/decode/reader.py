@@ -58,7 +58,9 @@ class Reader:
         """Raises InputError where the folder holds another kind of model."""
         if not isinstance(content.model, MaskedLanguageModel):
             raise InputError("this is not a masked language model")
-        return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation))
+        return cls(
+            content.model, content.source_tokenizer, VectorSettings.of(content.generation, content.generation_file.path)
+        )
 
     @property
     def mask(self) -> str:

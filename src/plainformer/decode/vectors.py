@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows, shaped
 from plainformer.decode.texts import OnCut, encode_texts
-from plainformer.errors import InputError, WorkError
+from plainformer.errors import InputError, WorkError, shown
 from plainformer.fields import is_of_type
 from plainformer.given import strings
 from plainformer.models.config import EncoderConfig
@@ -46,14 +47,15 @@ class VectorSettings:
     prompt: str = ""
 
     @classmethod
-    def of(cls, generation: Mapping[str, Any]) -> "VectorSettings":
-        """Those of a model folder, whose settings of use these are."""
+    def of(cls, generation: Mapping[str, Any], path: Path | None = None) -> "VectorSettings":
+        """Those of a model folder, whose settings of use these are, in the file `path`."""
+        where = None if path is None else str(path)
         given = generation.get("embed", {})
         if not isinstance(given, dict):
-            raise InputError("embed must be an object of settings", fix="correct it, or leave it out")
+            raise InputError("embed must be an object of settings", where=where, fix="correct it, or leave it out")
         if strange := sorted(set(given) - set(cls.__dataclass_fields__)):
-            what = f"embed has no setting {strange[0][:60]}"
-            raise InputError(what, fix=f"there are {', '.join(cls.__dataclass_fields__)}")
+            what = f"embed has no setting {shown(strange[0])}"
+            raise InputError(what, where=where, fix=f"there are {', '.join(cls.__dataclass_fields__)}")
         for name, value in given.items():
             usual = getattr(cls(), name)
             if name == "pooling":
@@ -61,8 +63,8 @@ class VectorSettings:
             else:
                 right = is_of_type(value, type(usual)) and (name != "max_tokens" or value >= 0)
             if not right:
-                what = f"embed: {name} is {str(value)[:60]!r}"
-                raise InputError(what, fix=f"give a list of {', '.join(POOLS)}" if name == "pooling" else "correct it")
+                fix = f"give a list of {', '.join(POOLS)}" if name == "pooling" else "correct it"
+                raise InputError(f"embed: {name} is {shown(value)}", where=where, fix=fix)
         return cls(**{**given, **({"pooling": tuple(given["pooling"])} if "pooling" in given else {})})
 
     def room(self, config: EncoderConfig) -> int:

@@ -17,6 +17,10 @@ from plainformer.text import Tokenizer
 CLASSIFIER = "BertForSequenceClassification"
 WITH_HEAD = ("BertForMaskedLM", "BertForPreTraining")
 WITHOUT_HEAD = "BertModel"
+LENGTHS = (
+    "max_tokens",
+    "truncate",
+)  # of a classifier: what it reads of a long text, which no checkpoint there says
 
 
 def config_from(values: Mapping[str, Any], where: str) -> EncoderConfig:
@@ -201,4 +205,5 @@ BERT = Family(
     warning=warning,
     generation_from=lambda values, where: {},
     generation_to=lambda values: {},
+    generation_left_behind=lambda values: [f"{name} {shown(values[name])}" for name in LENGTHS if name in values],
 )

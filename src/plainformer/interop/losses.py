@@ -95,7 +95,7 @@ def _left_out(values: Mapping[str, Any], known: Collection[str]) -> list[str]:
     for name, value in values.items():
         if name in known or name in _NO_MATTER or name.startswith(("_", "output_")):
             continue
-        if value in (None, False, [], {}) or value == _DEFAULTS.get(name):
+        if value is None or value is False or value in ([], {}) or value == _DEFAULTS.get(name):
             continue
         if name == "bad_words_ids" and isinstance(value, list):
             if long := [ids for ids in value if not isinstance(ids, list) or len(ids) != 1]:

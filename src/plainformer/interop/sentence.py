@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from plainformer import atomic
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 from plainformer.json_object import read_list, read_object, write_object
 from plainformer.models.config import EncoderConfig
 
@@ -66,7 +66,7 @@ def _modules(folder: Path) -> list[tuple[str, str]]:
     if len(modules) < len(found):
         raise InputError("a module has no type, or no path", where=str(path), fix=ALONE)
     if wrong := [place for _, place in modules if place and (len(Path(place).parts) != 1 or place.startswith("."))]:
-        raise InputError(f"the module {wrong[0][:60]!r} is no folder of this folder", where=str(path), fix=ALONE)
+        raise InputError(f"the module {shown(wrong[0])} is no folder of this folder", where=str(path), fix=ALONE)
     return [(kind.rpartition(".")[2], place) for kind, place in modules]
 
 
@@ -82,12 +82,12 @@ def _pooling(path: Path, config: EncoderConfig) -> tuple[list[str], bool]:
         ]
     else:
         modes = [named] if isinstance(named, str) else list(named) if isinstance(named, list) else [str(named)]
-    if strange := [str(mode)[:60] for mode in modes if mode not in POOLS]:
+    if strange := [shown(mode) for mode in modes if not isinstance(mode, str) or mode not in POOLS]:
         what = f"the pooling {', '.join(strange)} is not known; known are {', '.join(POOLS)}"
         raise InputError(what, where=str(path), fix=ALONE)
     width = values.get("word_embedding_dimension", values.get("embedding_dimension", config.d_model))
     if width != config.d_model:
-        what = f"it pools {str(width)[:60]} numbers, and the encoder gives {config.d_model}"
+        what = f"it pools {shown(width)} numbers, and the encoder gives {config.d_model}"
         raise InputError(what, where=str(path), fix="get the folder again")
     order = list(dict.fromkeys(POOLS.values()))
     return sorted({POOLS[mode] for mode in modes} or {"mean"}, key=order.index), values.get(
@@ -106,8 +106,8 @@ def _lengths(folder: Path, config: EncoderConfig) -> dict[str, Any]:
     if most is None:
         most = config.context
     room = most - 2 * config.enclosed if type(most) in (int, float) else 0
-    if room < 1 or not isinstance(values.get("do_lower_case", False), bool):
-        what = f"max_seq_length is {str(most)[:60]}, or do_lower_case is neither true nor false"
+    if not room >= 1 or not isinstance(values.get("do_lower_case", False), bool):
+        what = f"max_seq_length is {shown(most)}, or do_lower_case is neither true nor false"
         raise InputError(what, where=str(path or tokenizer), fix="get the folder again")
     return {"max_tokens": int(min(room, config.room)), "lowercase": values.get("do_lower_case", False)}
 
@@ -119,8 +119,8 @@ def _prompt(folder: Path, counts: bool) -> dict[str, Any]:
     name, prompts = values.get("default_prompt_name"), values.get("prompts")
     if name is None:
         return {}
-    if not isinstance(prompts, dict) or not isinstance(prompts.get(str(name)), str):
-        raise InputError(f"there is no prompt {str(name)[:60]!r}", where=str(path), fix="correct default_prompt_name")
+    if not isinstance(name, str) or not isinstance(prompts, dict) or not isinstance(prompts.get(name), str):
+        raise InputError(f"there is no prompt {shown(name)}", where=str(path), fix="correct default_prompt_name")
     if not counts and prompts[name]:
         what = "the tokens of its prompt are left out of the pooling, which no part here does"
         raise InputError(what, where=str(path), fix=ALONE)

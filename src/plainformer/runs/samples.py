@@ -43,7 +43,9 @@ def continuations(dev: NDArray[np.integer], count: int, tokenizer: Tokenizer, se
     short = replace(settings, max_tokens=min(WRITTEN, settings.max_tokens))
 
     def lines(model: Any) -> Iterator[str]:
-        for prompt, (written,) in zip(known, Writer(model, tokenizer, short).generate(known), strict=True):
+        writer = Writer(model, tokenizer, short)
+        for number, prompt in enumerate(known):  # each by a seed of its own: choices do not depend on the prompt
+            ((written,),) = writer.generate([prompt], seed=(short.seed + number) % 2**32)
             yield f"  {_quoted(prompt)} -> {_quoted(written)}"
 
     return lines

@@ -116,3 +116,44 @@ def test_csv_is_read_by_its_header_or_as_label_and_text(tmp_path):
     path.write_text("good,a, b\nbad,c\n", encoding="utf-8")
     with pytest.raises(InputError, match=r"train.csv:1: the record has 3 columns, and 2 are needed: label and text"):
         read_labelled(tmp_path, "train")
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "line"),
+    [
+        ("train.tsv", "text\tlabel", "fine work {i}\tgood"),
+        ("train.tsv", "label\tid\ttext", "good\t{i}\tfine work {i}"),
+        ("train.tsv", "id\tlabel\ttext", "{i}\tgood\tfine work {i}"),
+        ("train.csv", "text,label", "fine work {i}, good"),
+        ("train.csv", "id,label,text", '{i}, good, "fine work {i}"'),
+    ],
+)
+def test_a_header_says_which_column_is_the_label(tmp_path: Path, name: str, header: str, line: str) -> None:
+    lines = [header, *(line.format(i=i) for i in range(3))]
+    (tmp_path / name).write_text("\n".join(lines) + "\n")
+    found = read_labelled(tmp_path, "train")
+    assert (found.labels, found.texts) == (["good"] * 3, [f"fine work {i}" for i in range(3)])
+    assert "which is left out" in found.notes[0]
+
+
+def test_a_tab_in_a_text_stays_whatever_the_header(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("label\ttext\ngood\tfine\twork\n")
+    assert read_labelled(tmp_path, "train").texts == ["fine\twork"]
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("train.csv", '"a film, number {}",good\n'), ("train.tsv", "a film, no {}\tbad\n")]
+)
+def test_texts_in_the_place_of_labels_are_refused(tmp_path: Path, name: str, line: str) -> None:
+    (tmp_path / name).write_text("".join(line.format(i) for i in range(40)))
+    with pytest.raises(InputError, match="40 labels of several words in 40 texts"):
+        read_labelled(tmp_path, "train")
+
+
+def test_a_blank_record_is_an_empty_text(tmp_path: Path) -> None:
+    (tmp_path / "train.csv").write_text("good,one\n\nbad,two\n")
+    found = read_labelled(tmp_path, "train")
+    assert (found.texts, list(found.origin)) == (
+        ["one", "", "two"],
+        [f"{tmp_path / 'train.csv'}:{n}" for n in (1, 2, 3)],
+    )
