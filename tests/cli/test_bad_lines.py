@@ -110,5 +110,5 @@ def test_a_text_that_is_not_read_by_lines_has_no_bad_ones(cli, models):
 
 
 def test_a_setting_that_is_wrong_is_no_bad_line(asked):
-    assert asked("translate", [b"a"], "--on-bad-line", "empty", "--alpha", "-1").code == 2
+    assert asked("translate", [b"a"], "--on-bad-line", "empty", "--alpha", "-11").code == 2
     assert "on-bad-line" in asked("translate", [b"a"], "--on-bad-line", "skip").error(2)

@@ -34,7 +34,7 @@ def bare(models, tmp_path):
 
 def test_it_fills_no_gaps_and_says_what_it_can_do(cli, bare, tmp_path):
     what = "this is an encoder without a head, which can say nothing of hidden tokens"
-    fix = "use its vectors (embed), or train a classifier or a masked language model from it (train --from)"
+    fix = "use its vectors (embed), or train a classifier or a masked language model from it (train, --from MODEL)"
     assert cli("fill", bare, "the m<mask>n").error(2) == f"{bare}: {what}; {fix}"
     (tmp_path / "text").write_text("the moon and the sun\n" * 9)
     assert cli("evaluate", bare, "--text", tmp_path / "text").error(2) == f"{bare}: {what}; {fix}"
@@ -62,7 +62,7 @@ def test_vectors_as_their_settings_have_them(cli, models, bare):
     (bare / "generation_config.json").write_text(json.dumps(settings))
     texts = ["the m", "the man", "the moon", "a"]
     outcome = cli("embed", bare, *texts)
-    said = "2 texts are longer than the 5 tokens that this encoder reads, and truncated (first: argument 2)\n"
+    said = "2 texts are longer than the 5 tokens that are read (first: argument 2): kept are the first 5 tokens; see --truncate\n"
     assert (outcome.code, outcome.err) == (0, said)
     found = np.array([json.loads(line)["vector"] for line in outcome.out.splitlines()])
     assert found.shape == (4, 24)

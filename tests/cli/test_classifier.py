@@ -205,7 +205,7 @@ def test_texts_that_cannot_be_scored_are_one_line(cli, critic, tmp_path, content
     ("words", "said"),
     [
         (["--pairs", "tests"], "did you mean 'test.tsv'?"),
-        (["--text", __file__], "a classifier is scored on labelled texts; give --pairs, not --text"),
+        (["--text", __file__], "a classifier is scored on labelled texts; give --pairs NAME, not --text FILE"),
         (["--beam", "3"], "unknown section [decode]"),
         (["--set", "data.test="], "data.test: no test set is named; give --pairs NAME"),
     ],

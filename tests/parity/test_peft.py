@@ -177,8 +177,11 @@ def renamed(adapter: Path, folder: Path, base: str | None) -> Path:
     return folder
 
 
-def test_the_base_is_found_or_named_or_asked_for(peft: tuple[Path, np.ndarray], tmp_path: Path) -> None:
+def test_the_base_is_found_or_named_or_asked_for(
+    peft: tuple[Path, np.ndarray], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     root, expected = peft
+    monkeypatch.chdir(tmp_path)  # or a folder beside this one might be taken for the base
     beside = renamed(root / "adapter", tmp_path / "beside", "../base")
     shutil.copytree(root / "base", tmp_path / "base")
     np.testing.assert_allclose(said(load_folder(beside).model), expected, rtol=0, atol=CLOSE)
@@ -186,7 +189,7 @@ def test_the_base_is_found_or_named_or_asked_for(peft: tuple[Path, np.ndarray], 
     with pytest.raises(InputError) as caught:
         load_folder(far)
     assert str(caught.value) == (
-        f"{far / 'adapter_config.json'}: the model that this adapter belongs to is openai-community/gpt2, and that is "
+        f"{far / 'adapter_config.json'}: the model that this adapter belongs to is 'openai-community/gpt2', and that is "
         "no folder here; name its folder (--base, in Python base=), or set base_model_name_or_path to where it is"
     )
     np.testing.assert_allclose(said(load_folder(far, root / "base").model), expected, rtol=0, atol=CLOSE)

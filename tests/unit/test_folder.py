@@ -179,22 +179,30 @@ def test_labels_say_which_kind_an_encoder_is_and_must_agree_with_the_type(tmp_pa
         load_folder(tmp_path)
 
 
+def damage_of(folder: Path, name: str) -> InputError:
+    """What is wrong with a file: said when the folder is read or, of settings of decoding, when something is decoded."""
+    if name == "generation_config.json":
+        damage = load_folder(folder).generation_file.damage
+        assert damage is not None
+        return damage
+    with pytest.raises(InputError) as refused:
+        load_folder(folder)
+    return refused.value
+
+
 @pytest.mark.parametrize("name", ["config.json", "generation_config.json"])
 @pytest.mark.parametrize("text", ["", '{"model_type": ', "[1, 2]", "\udcff", "[" * 100_000])
 def test_a_file_that_is_no_json_object_is_named(folder: Path, name: str, text: str) -> None:
     (folder / name).write_bytes(text.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InputError) as refused:
-        load_folder(folder)
-    assert refused.value.where == str(folder / name)
+    assert damage_of(folder, name).where == str(folder / name)
 
 
 @pytest.mark.parametrize("name", ["config.json", "generation_config.json", "tokenizer.json", "model.safetensors"])
 def test_a_missing_file_is_named(folder: Path, name: str) -> None:
     (folder / name).unlink()
-    with pytest.raises(InputError) as refused:
-        load_folder(folder)
-    assert str(folder) in str(refused.value)
-    assert name in str(refused.value)
+    said = str(damage_of(folder, name))
+    assert str(folder) in said
+    assert name in said
 
 
 def test_a_missing_target_tokenizer_is_not_replaced_by_the_sources(folder: Path) -> None:

@@ -81,7 +81,7 @@ def _pooling(path: Path, config: EncoderConfig) -> tuple[list[str], bool]:
             if key.startswith("pooling_mode_") and value
         ]
     else:
-        modes = [named] if isinstance(named, str) else list(named) if isinstance(named, list) else [str(named)]
+        modes = [named] if isinstance(named, str) else list(named) if isinstance(named, list) else [named]
     if strange := [shown(mode) for mode in modes if not isinstance(mode, str) or mode not in POOLS]:
         what = f"the pooling {', '.join(strange)} is not known; known are {', '.join(POOLS)}"
         raise InputError(what, where=str(path), fix=ALONE)
