@@ -189,8 +189,8 @@ def test_the_base_is_found_or_named_or_asked_for(
     with pytest.raises(InputError) as caught:
         load_folder(far)
     assert str(caught.value) == (
-        f"{far / 'adapter_config.json'}: the model that this adapter belongs to is 'openai-community/gpt2', and that is "
-        "no folder here; name its folder (--base, in Python base=), or set base_model_name_or_path to where it is"
+        f"{far / 'adapter_config.json'}: the model that this adapter belongs to is 'openai-community/gpt2', and that "
+        "is no folder here; name its folder (--base, in Python base=), or set base_model_name_or_path to where it is"
     )
     np.testing.assert_allclose(said(load_folder(far, root / "base").model), expected, rtol=0, atol=CLOSE)
     assert read_config(far, root / "base")[0] == read_config(root / "base")[0]

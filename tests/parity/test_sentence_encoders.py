@@ -148,7 +148,7 @@ def test_a_prompt_goes_before_every_text(tmp_path: Path) -> None:
     [
         (("Dense", "Normalize"), {"pooling_mode_mean_tokens": True}, "no part here does the module Dense"),
         (("LSTM", "CNN"), {"pooling_mode_mean_tokens": True}, "no part here does the module LSTM, CNN"),
-        ((), {"pooling_mode_median": True}, "the pooling median is not known; known are cls"),
+        ((), {"pooling_mode_median": True}, "the pooling 'median' is not known; known are cls"),
         ((), {"pooling_mode": 7}, "the pooling 7 is not known"),
         ((), {"pooling_mode": "mean", "word_embedding_dimension": 13}, "it pools 13 numbers, and the encoder gives 12"),
     ],
@@ -197,10 +197,10 @@ def test_an_encoder_alone_fills_no_gaps(tmp_path: Path) -> None:
     ("embed", "said"),
     [
         (7, "embed must be an object of settings"),
-        ({"lengths": 3}, "embed has no setting lengths"),
+        ({"lengths": 3}, "embed has no setting 'lengths'"),
         ({"pooling": ["median"]}, "embed: pooling is"),
         ({"pooling": []}, "embed: pooling is"),
-        ({"max_tokens": -1}, "embed: max_tokens is '-1'"),
+        ({"max_tokens": -1}, "embed: max_tokens is -1"),
         ({"unit": "yes"}, "embed: unit is 'yes'"),
     ],
 )

@@ -180,7 +180,7 @@ def test_labels_say_which_kind_an_encoder_is_and_must_agree_with_the_type(tmp_pa
 
 
 def damage_of(folder: Path, name: str) -> InputError:
-    """What is wrong with a file: said when the folder is read or, of settings of decoding, when something is decoded."""
+    """What is wrong with a file: said when the folder is read, or for settings of decoding later."""
     if name == "generation_config.json":
         damage = load_folder(folder).generation_file.damage
         assert damage is not None
