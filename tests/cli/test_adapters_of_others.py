@@ -80,7 +80,7 @@ def test_every_verb_that_takes_a_model_takes_its_base(verb):
 def test_without_its_base_it_is_one_line(cli, models, adapter, tmp_path):
     error = cli("generate", adapter, "the sun").error(2)
     assert error.startswith(
-        f"{adapter / 'adapter_config.json'}: the model that this adapter belongs to is moon/large, and"
+        f"{adapter / 'adapter_config.json'}: the model that this adapter belongs to is 'moon/large', and"
     )
     assert "name its folder (--base, in Python base=)" in error
     error = cli("generate", adapter, "the sun", "--base", tmp_path / "no").error(2)

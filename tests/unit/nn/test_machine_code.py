@@ -183,7 +183,9 @@ def test_a_softmax_of_any_size_is_one(size: float) -> None:
 
 
 def test_threads_of_xla_are_asked_for_help() -> None:
-    """What the calls share says how many threads there were; in `are_available` one call was large enough to ask."""
+    """What the calls share says how many threads there were, once a call was large enough to ask."""
+    large = Grouped(int8(0, 4096, 1024), jnp.ones(4096), None, input_bits=8)
+    jax.block_until_ready(large(jnp.ones((1, 1024), jnp.float32)))
     threads = import_module("plainformer.nn.machine_threads")
     first = (threads.FIRST_SLOT - threads.SLOTS.ctypes.data) // threads.SLOTS.itemsize
     slots = threads.SLOTS[first:][: threads.MANY * threads.WORDS].reshape(threads.MANY, threads.WORDS)
