@@ -107,11 +107,12 @@ def least(shape: Shape, precision: str) -> dict[str, float]:
 def ours_writer(shape: Shape, precision: str, folder: Path, threads: int) -> Callable[[], Texts]:
     """What writes all texts, by plainformer."""
     from plainformer.decode import SamplingSettings, continuations
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
+    from plainformer.quantize.prepare import prepare
+    from plainformer.runtime import keep_compiled_programs, keep_freed_memory
 
     keep_freed_memory()
     keep_compiled_programs()
-    model = ours(shape, weights(shape), activation="gelu_tanh").for_decoding(precision)
+    model = prepare(ours(shape, weights(shape), activation="gelu_tanh"), precision)
     settings = SamplingSettings(max_tokens=NEW, temperature=0.0)
     rows = prompts(shape).tolist()
 

@@ -77,13 +77,14 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
 
 def _ours(texts: Texts, name: str, folder: Path, threads: int) -> Callable[[], Texts]:
     from plainformer.decode import GenerationSettings, generate
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
+    from plainformer.quantize.prepare import prepare
+    from plainformer.runtime import keep_compiled_programs, keep_freed_memory
 
     keep_freed_memory()
     keep_compiled_programs()
     model = ours(marian.SHAPE, marian.marian_weights(), sinusoidal_order="half", activation="silu")
     precision = name.split()[1]
-    model = model if precision == "float32" else model.for_decoding(precision)
+    model = model if precision == "float32" else prepare(model, precision)
     settings = GenerationSettings(beam_size=BEAM)
     special = {"bos": marian.PAD, "pad": marian.PAD, "eos": marian.EOS, "source_eos": marian.SOURCE_END}
 

@@ -71,7 +71,8 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
 def _ours(name: str, folder: Path, threads: int) -> tuple[Callable[[], object], Texts, dict[str, Any]]:
     import plainformer
     from plainformer.decode import generate
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
+    from plainformer.quantize.prepare import prepare
+    from plainformer.runtime import keep_compiled_programs, keep_freed_memory
 
     keep_freed_memory()
     keep_compiled_programs()
@@ -83,7 +84,7 @@ def _ours(name: str, folder: Path, threads: int) -> tuple[Callable[[], object], 
     special = {"bos": said.bos_id, "eos": said.eos_id, "pad": said.pad_id}
     sources = pieces.encode_batch(lines)
     known = [id for id in range(translator.model.config.target_vocab) if id != said.unk_id]
-    model = translator.model if precision == "float32" else translator.model.for_decoding(precision)
+    model = translator.model if precision == "float32" else prepare(translator.model, precision)
     found = generate(model, sources, translator.settings, **special, allowed=known)
     tokens = [list(hypotheses[0].ids) for hypotheses in found]
     assert said.decode_batch(tokens) == texts

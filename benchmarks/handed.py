@@ -29,7 +29,7 @@ class Handed:
 
 def hand_over(translator: Any, folder: Path) -> None:
     """Write down in `folder` what others translate with, as long as it is what they know."""
-    from plainformer.folder import named_weights
+    from plainformer.folder import named_parameters
 
     config, settings, said = translator.model.config, translator.settings, translator.target_tokenizer
     usual = {"tie": "three-way", "position": "sinusoidal", "sinusoidal_order": "interleaved", "activation": "relu"}
@@ -40,7 +40,7 @@ def hand_over(translator: Any, folder: Path) -> None:
     assert settings.length_penalty == "gnmt", settings.length_penalty
     assert settings.beam_size == 5, settings.beam_size
     shape = Shape(config.encoder_layers, config.heads, config.d_model, config.d_ff, config.source_vocab, dropout=0.0)
-    weights = {name: np.asarray(value) for name, value in named_weights(translator.model).items()}
+    weights = {name: np.asarray(value) for name, value in named_parameters(translator.model).items()}
     weights["source_embedding.table"] = weights["source_embedding.table"][: config.source_vocab]
     np.savez(folder / "handed.npz", **weights)
     special = {role: getattr(said, f"{role}_id") for role in ("bos", "eos", "pad", "unk")}

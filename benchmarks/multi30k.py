@@ -31,7 +31,7 @@ class Text:
 
 def prepare(data: Path, work: Path) -> Text:
     """The training set of the folder `data` as ids, kept in `work`."""
-    from plainformer.text import Tokenizer
+    from plainformer.tokenizer import Tokenizer
 
     folder = work / "multi30k"
     if not (folder / "ids.json").exists():

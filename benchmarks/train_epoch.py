@@ -102,9 +102,9 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
 
 def _ours(folder: Path, threads: int, facts: dict[str, Any]) -> Gate:
     from benchmarks.train_translator import CASES
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
     from plainformer.recipe import load_recipe
     from plainformer.runs.run import run_recipe
+    from plainformer.runtime import keep_compiled_programs, keep_freed_memory
     from plainformer.train.checkpoint import silence_orbax
     from plainformer.train.log import Log
 

@@ -102,9 +102,9 @@ def ours_step(shape: Shape, weights: Any, name: str, folder: Path, threads: int,
     import jax
 
     from plainformer.data.block import Blocks
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
     from plainformer.nn.stack import scanned
     from plainformer.objective import LanguageObjective
+    from plainformer.runtime import keep_compiled_programs, keep_freed_memory
     from plainformer.train.optimizer import make_optimizer
     from plainformer.train.schedule import make_schedule
     from plainformer.train.state import initial_state

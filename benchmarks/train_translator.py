@@ -142,8 +142,8 @@ def _ours(shape: Shape, weights: Any, name: str, threads: int) -> Any:
     import jax
 
     from plainformer.data.loader import Batch
-    from plainformer.machine import keep_compiled_programs, keep_freed_memory
     from plainformer.objective import TranslationObjective
+    from plainformer.runtime import keep_compiled_programs, keep_freed_memory
     from plainformer.train.optimizer import make_optimizer
     from plainformer.train.schedule import make_schedule
     from plainformer.train.state import initial_state

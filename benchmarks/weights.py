@@ -12,9 +12,9 @@ def with_weights(model: Any, weights: Mapping[str, np.ndarray]) -> Any:
     import jax
     import jax.numpy as jnp
 
-    from plainformer.folder import named_weights
+    from plainformer.folder import named_parameters
 
-    names = list(named_weights(model))
+    names = list(named_parameters(model))
     assert set(names) == set(weights), set(names) ^ set(weights)
     arrays, others = eqx.partition(model, eqx.is_inexact_array)
     return eqx.combine(jax.tree.unflatten(jax.tree.structure(arrays), [jnp.asarray(weights[n]) for n in names]), others)

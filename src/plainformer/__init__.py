@@ -13,12 +13,12 @@ from plainformer.errors import InputError, PlainformerError, WorkError
 from plainformer.lazy import lazily
 
 if TYPE_CHECKING:
-    from plainformer.decode.labeller import Labeller
     from plainformer.decode.load import load
-    from plainformer.decode.reader import Reader
+    from plainformer.decode.mask_filler import Reader
     from plainformer.decode.settings import GenerationSettings, SamplingSettings
+    from plainformer.decode.text_classifier import Labeller
+    from plainformer.decode.text_generator import Continuation, TextScore, Writer
     from plainformer.decode.translator import Translation, Translator
-    from plainformer.decode.writer import Continuation, TextScore, Writer
     from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
     from plainformer.models.encoder import Classifier, MaskedLanguageModel
     from plainformer.models.language_model import LanguageModel
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         load_recipe,
     )
     from plainformer.runs.run import run_recipe
-    from plainformer.text import Tokenizer
+    from plainformer.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
 

@@ -19,12 +19,8 @@ import jax.numpy as jnp
 from safetensors import SafetensorError
 
 from plainformer.errors import InputError, WorkError, reason, shown, some_of
-from plainformer.fields import is_of_type
-from plainformer.json_object import read_object, write_object
-from plainformer.models.skeleton import named_shapes, named_weights, with_weights
-from plainformer.nn.lora import named_pairs, update_of
-from plainformer.shapes import Array
-from plainformer.weights_file import (
+from plainformer.files.json_object import is_of_type, read_object, write_object
+from plainformer.files.safetensors import (
     ADAPTER_CONFIG as ADAPTER_CONFIG,
     ADAPTERS,
     PUT_BACK,
@@ -35,6 +31,9 @@ from plainformer.weights_file import (
     shapes_in,
     write_arrays,
 )
+from plainformer.models.parameters import named_parameters, named_shapes, with_weights
+from plainformer.nn.lora import named_pairs, update_of
+from plainformer.shapes import Array
 
 ADAPTER_WEIGHTS = ADAPTERS[0]
 BASE, BASE_FROM_HERE, BASE_HASH = "base_model_name_or_path", "base_model_path_from_here", "base_model_sha256"
@@ -199,7 +198,7 @@ def _arrays(adapter: Adapter, model: Any) -> dict[str, Any]:
 
 def whole_weights(adapter: Adapter, model: Any) -> dict[str, Any]:
     """The weights of the parts that are kept whole, by their paths in the model."""
-    parts = {part: named_weights(getattr(model, part)) for part in adapter.whole}
+    parts = {part: named_parameters(getattr(model, part)) for part in adapter.whole}
     return {f"{part}.{name}": leaf for part, named in parts.items() for name, leaf in named.items()}
 
 
@@ -249,7 +248,7 @@ def merge_adapter(adapter: Adapter, base: eqx.Module, skeleton: Model, folder: P
             that they are added to, are not finite.
     """
     path = folder / ADAPTER_WEIGHTS
-    weights = named_weights(base)
+    weights = named_parameters(base)
     arrays = {name: jnp.asarray(read_array(path, name)) for name in shapes_in(path)}
     _check_finite(arrays, path)
     found = {name.removeprefix(PREFIX): array for name, array in arrays.items()}

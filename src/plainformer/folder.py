@@ -17,7 +17,6 @@ import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
 
-from plainformer import atomic
 from plainformer.adapter import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
@@ -32,6 +31,9 @@ from plainformer.adapter import (
     whole_weights,
 )
 from plainformer.errors import InputError, WorkError, reason, shown
+from plainformer.files import atomic
+from plainformer.files.json_object import read_object, write_object
+from plainformer.files.safetensors import ADAPTERS, check_finite, check_shapes, read_array, shapes_in, write_arrays
 from plainformer.interop import reading, sentence
 from plainformer.interop.adapted import adapted
 from plainformer.interop.export import as_checkpoint
@@ -40,21 +42,19 @@ from plainformer.interop.family import Family
 from plainformer.interop.peft import read_lora
 from plainformer.interop.to_peft import peft_files
 from plainformer.interop.weights import Weights, open_weights
-from plainformer.json_object import read_object, write_object
 from plainformer.kinds import KINDS as KINDS, model_card, model_type_of as model_type_of
-from plainformer.machine import return_freed_memory
 from plainformer.models.config import EncoderConfig
-from plainformer.models.skeleton import (
+from plainformer.models.parameters import (
     AnyConfig as AnyConfig,
     Model as Model,
+    abstract_model as abstract_model,
+    named_parameters as named_parameters,
     named_shapes,
-    named_weights as named_weights,
-    skeleton_of as skeleton_of,
     with_weights,
 )
 from plainformer.nn.lora import named_linears, named_pairs
-from plainformer.text import Tokenizer
-from plainformer.weights_file import ADAPTERS, check_finite, check_shapes, read_array, shapes_in, write_arrays
+from plainformer.runtime import return_freed_memory
+from plainformer.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def save_weights(model: Model, folder: Path) -> None:
     """Replace `model.safetensors` alone. Raises WorkError as `save_folder` does."""
     path = folder / "model.safetensors"
     try:
-        write_arrays(path, jax.device_get(named_weights(model)))
+        write_arrays(path, jax.device_get(named_parameters(model)))
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the weights could not be written ({reason(failure)})", where=str(path)) from failure
 
@@ -310,7 +310,7 @@ def check_weights(folder: Path, base: Path | None = None) -> None:
     elif (folder / ADAPTER_CONFIG).exists():
         _load_model(config, folder, base)
     else:
-        _check_names(named_shapes(skeleton_of(config)), folder / "model.safetensors")
+        _check_names(named_shapes(abstract_model(config)), folder / "model.safetensors")
 
 
 def _load_model(config: AnyConfig, folder: Path, base: Path | None) -> Model:
@@ -319,9 +319,9 @@ def _load_model(config: AnyConfig, folder: Path, base: Path | None) -> Model:
     adapter = read_adapter(folder)
     adapter = adapter if base is None else replace(adapter, base=base)
     adapter.check_base(folder)
-    family, ours = _family_at(adapter.base), named_linears(skeleton_of(config))
+    family, ours = _family_at(adapter.base), named_linears(abstract_model(config))
     if family is None or any(name in ours for name in adapter.targets):
-        return merge_adapter(adapter, load_folder(adapter.base).model, skeleton_of(config), folder)
+        return merge_adapter(adapter, load_folder(adapter.base).model, abstract_model(config), folder)
     values = read_object(adapter.base / "config.json")
     _, weights = adapted(read_lora(folder), family, values, open_weights(adapter.base))
     return cast(Model, reading.build_model(family, config, weights))
@@ -337,7 +337,7 @@ def _in_names_of_peft(adapter: Adapter, model: Any) -> Any:
 
 
 def _load_weights(config: AnyConfig, path: Path) -> Model:
-    skeleton = skeleton_of(config)
+    skeleton = abstract_model(config)
     shapes = named_shapes(skeleton)
     _check_names(shapes, path)
     arrays: dict[str, jax.Array] = {}

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from plainformer.errors import some_of
+from plainformer.files.toml import inline
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
-from plainformer.models.skeleton import AnyConfig, Model, class_of
+from plainformer.models.parameters import AnyConfig, Model, class_of
 from plainformer.models.transformer import Transformer
-from plainformer.toml import inline
 
 
 class Kind(NamedTuple):

@@ -233,7 +233,7 @@ def _save_small_models(root: Path) -> list[str]:
         Transformer,
         TransformerConfig,
     )
-    from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
+    from plainformer.tokenizer import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
 
     tokenizers = {
         "character": train_character(TEXT[:2]),

@@ -343,7 +343,7 @@ def test_weights_that_cannot_be_written_leave_the_weights_that_were_there(cli, t
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     run = shutil.copytree(trained.folder, tmp_path / "run")
-    monkeypatch.setattr("plainformer.weights_file.save_file", breaks_off)
+    monkeypatch.setattr("plainformer.files.safetensors.save_file", breaks_off)
     outcome = cli("train", trained.recipe, "--run", run, "--resume")
     assert outcome.code == 1, outcome
     weights = run / "last" / "model.safetensors"

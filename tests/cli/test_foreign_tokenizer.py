@@ -6,8 +6,8 @@ import json
 import pytest
 
 import plainformer
-from plainformer.text import Tokenizer
-from plainformer.text.byte import BYTE_NAMES
+from plainformer.tokenizer import Tokenizer
+from plainformer.tokenizer.byte import BYTE_NAMES
 
 RECIPE = """\
 task = "language-model"

@@ -168,7 +168,9 @@ def test_rounded_weights_write_what_the_rounded_model_prefers(cli, models, weigh
     """Greedily, by the full forward of the same model, uncached."""
     writer = plainformer.load(models["byte"], weights=weights)
     said = cli("generate", models["byte"], "abc", "--max-tokens", 6, "--temperature", 0, "--weights", weights)
-    model, ids = writer.model.for_decoding(weights), writer.tokenizer.encode("abc")
+    from plainformer.quantize.prepare import prepare
+
+    model, ids = prepare(writer.model, weights), writer.tokenizer.encode("abc")
     for _ in range(6):
         logits = np.array(model(jnp.asarray([ids]))[0, -1])
         logits[list(writer._special["forbidden"])] = -np.inf

@@ -11,7 +11,7 @@ import pytest
 from plainformer.folder import ModelFolder, save_folder
 from plainformer.inspect.count import count, departures
 from plainformer.models import PRESETS, EncoderConfig, LanguageModel, LanguageModelConfig
-from plainformer.text.word import train_word
+from plainformer.tokenizer.word import train_word
 
 # By hand, with 37,000 tokens in a table of 37,056 rows (579 times 64); tiny's 10,000 in 10,048.
 # paper-base: the table 37,056 x 512; an attention 4 (512 x 512 + 512); a feed-forward 512 x 2048 + 2048 + 2048 x 512 +

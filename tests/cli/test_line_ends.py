@@ -7,11 +7,11 @@ import pytest
 
 import plainformer
 from plainformer.cli.output import one_line
+from plainformer.files.toml import find_line
 from plainformer.folder import ModelFolder, save_folder
 from plainformer.models import Transformer, TransformerConfig
-from plainformer.text import train_character
-from plainformer.text.wordpiece import from_vocab_txt
-from plainformer.toml import find_line
+from plainformer.tokenizer import train_character
+from plainformer.tokenizer.wordpiece import from_vocab_txt
 
 # What Python's splitlines takes for line ends besides the newline, each inside a word.
 ODD = ["a\u2028b", "c\u2029d", "e\x85f", "g\x0bh", "i\x0cj", "k\x1cl", "m\x1dn", "o\x1ep", "q\rr"]

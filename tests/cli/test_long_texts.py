@@ -95,7 +95,7 @@ def test_one_setting_raises_the_length_of_a_new_model_and_of_one_that_is_taken_o
 
     from plainformer.folder import ModelFolder, load_folder, save_folder
     from plainformer.models import EncoderConfig, MaskedLanguageModel
-    from plainformer.text import SpecialTokens, train_character
+    from plainformer.tokenizer import SpecialTokens, train_character
 
     recipe, run = trained[0].parent / "tail.toml", tmp_path / "run"
     steps = ("--set", "train.steps=1", "--set", "schedule.warmup=0", "--set", "data.batch_tokens=1300")

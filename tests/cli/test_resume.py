@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from plainformer.recipe import load_recipe
-from plainformer.text import train_word
+from plainformer.tokenizer import train_word
 from plainformer.train.log import Log
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import plainformer
-from plainformer.text import train_bpe
+from plainformer.tokenizer import train_bpe
 
 TEXT = "the moon\nand the man"
 KINDS = ["character", "byte", "bpe"]

@@ -9,7 +9,7 @@ import plainformer
 from plainformer.cli.recipes import find_recipe
 from plainformer.errors import InputError
 from plainformer.recipe import difference, load_recipe
-from plainformer.text import Tokenizer
+from plainformer.tokenizer import Tokenizer
 
 
 def test_a_run_leaves_the_whole_folder(trained):

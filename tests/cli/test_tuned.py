@@ -138,11 +138,11 @@ def test_an_adapter_is_small_and_says_what_it_is(tuned, recipe, base):
 
 def test_a_loaded_adapter_is_its_base_with_the_pairs_added(tuned, recipe, base):
     """W + alpha / rank · (B A)ᵀ, alpha / rank = 3, by NumPy: one rounding of float32."""
-    from plainformer.folder import load_folder, named_weights
+    from plainformer.folder import load_folder, named_parameters
 
     folder = recipe.parent / "lora" / "last"
     pairs, old = load_file(folder / "adapter_model.safetensors"), weights(base)
-    for name, array in named_weights(load_folder(folder).model).items():
+    for name, array in named_parameters(load_folder(folder).model).items():
         layer = f"base_model.model.{name.removesuffix('.weight')}"
         if f"{layer}.lora_A.weight" in pairs:
             update = 3.0 * (pairs[f"{layer}.lora_B.weight"] @ pairs[f"{layer}.lora_A.weight"]).T

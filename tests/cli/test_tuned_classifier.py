@@ -21,7 +21,7 @@ def start(texts, tmp_path_factory):
 
     from plainformer.folder import ModelFolder, save_folder
     from plainformer.models import EncoderConfig, MaskedLanguageModel
-    from plainformer.text import SpecialTokens, train_character
+    from plainformer.tokenizer import SpecialTokens, train_character
 
     tokenizer = train_character([(texts / "train.tsv").read_text(), "xyz"], special=SpecialTokens(mask="<mask>"))
     config = EncoderConfig(vocab=tokenizer.vocab_size, layers=1, context=48, d_model=20, d_ff=28, heads=4)

@@ -51,8 +51,8 @@ def test_recipes_are_listed_with_what_they_cost_and_reach(cli) -> None:
 
 
 def test_every_setting_of_every_task_is_listed_with_its_default(cli) -> None:
+    from plainformer.files.validation import descriptions
     from plainformer.recipe import TASKS
-    from plainformer.validation import descriptions
 
     told = cli("settings").written()
     for kind in TASKS.values():

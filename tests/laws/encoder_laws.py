@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from model_laws import BATCH, CLOSE, PAD, ROOM, TARGET, TARGET_TOKENS, Subject, Weighed
 
-from plainformer.folder import skeleton_of
+from plainformer.folder import abstract_model
 from plainformer.models import EncoderConfig, MaskedLanguageModel
 
 LENGTHS = (5, 4, 2)  # of the three texts
@@ -43,7 +43,7 @@ class EncoderSubject(Subject):
 
     def without_positions(self) -> MaskedLanguageModel:
         """The model with the same weights, and blind to where a token stands."""
-        bare = skeleton_of(replace(self.config, position="sinusoidal"))  # so that nothing is turned
+        bare = abstract_model(replace(self.config, position="sinusoidal"))  # so that nothing is turned
         own = eqx.tree_at(lambda m: m.encoder.position, self.model, None, is_leaf=lambda leaf: leaf is None)
         model = jax.tree.unflatten(jax.tree.structure(bare), jax.tree.leaves(own))
         nowhere = Weighed(model.encoder.position, jnp.zeros((1, 1, 1)))

@@ -13,7 +13,7 @@ import numpy as np
 import tiny_run
 from tiny_run import DROPPING, OBJECTIVE, fresh_state
 
-from plainformer.machine import compute_where_called
+from plainformer.runtime import compute_where_called
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer

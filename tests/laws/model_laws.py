@@ -15,10 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.folder import KINDS, AnyConfig, model_type_of, named_weights, skeleton_of
+from plainformer.equations.masks import Tokens
+from plainformer.folder import KINDS, AnyConfig, abstract_model, model_type_of, named_parameters
 from plainformer.models import DecoderState, LanguageModelConfig, Transformer, TransformerConfig
 from plainformer.nn.position import Position
-from plainformer.shapes import Packed
 
 BATCH, SOURCE, LONGER, TARGET, ROOM = 3, 7, 11, 5, 9
 LENGTHS = (7, 4, 2)  # of the three sources
@@ -109,7 +109,7 @@ class Subject:
         """Of the mixture of logits, by the name of the parameter."""
         mixture = self.mixture if mixture is None else mixture
         found, _ = self._differentiate(self.model, sample, jnp.asarray(mixture))
-        return {name: np.asarray(leaf) for name, leaf in named_weights(found).items()}
+        return {name: np.asarray(leaf) for name, leaf in named_parameters(found).items()}
 
 
 class TranslatorSubject(Subject):
@@ -151,7 +151,7 @@ def draw_model(config: AnyConfig, random: np.random.Generator) -> Any:
             return jnp.asarray(random.normal(0.5, 0.5, leaf.shape), leaf.dtype)
         return jnp.asarray(random.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype)
 
-    return jax.tree.map(draw, skeleton_of(config))
+    return jax.tree.map(draw, abstract_model(config))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -223,22 +223,23 @@ def check_packed_texts_are_as_they_would_be_alone(subject: TranslatorSubject) ->
     """The first two pairs in one row, the third in another: their logits, and the gradient of their mixture."""
     sample, (first, second, third) = subject.sample, LENGTHS
     texts = jnp.array([[1] * first + [2] * second, [1] * third + [0] * (first + second - third)], jnp.int32)
-    packed = Packed(texts, jnp.array([[1] * TARGET + [2] * TARGET, [1] * TARGET + [0] * TARGET], jnp.int32))
-    source, target = jnp.full(texts.shape, PAD, jnp.int32), jnp.full(packed.target.shape, PAD, jnp.int32)
+    target_texts = jnp.array([[1] * TARGET + [2] * TARGET, [1] * TARGET + [0] * TARGET], jnp.int32)
+    side, other = Tokens(texts > 0, texts), Tokens(None, target_texts)
+    source, target = jnp.full(texts.shape, PAD, jnp.int32), jnp.full(target_texts.shape, PAD, jnp.int32)
     for row, start, pair in ((0, 0, 0), (0, 1, 1), (1, 0, 2)):
         source = source.at[row, start * first : start * first + LENGTHS[pair]].set(sample.source[pair, : LENGTHS[pair]])
         target = target.at[row, start * TARGET : (start + 1) * TARGET].set(sample.target[pair])
 
     def mixed(model: Transformer) -> tuple[jax.Array, jax.Array]:
-        memory = model.encode(source, texts > 0, packed=packed)
-        logits = model.project(model.decode(target, memory, texts > 0, packed=packed))
+        memory = model.encode(source, side)
+        logits = model.project(model.decode(target, memory, side, other))
         of_pairs = logits.reshape(2 * 2, TARGET, -1)[:BATCH]
         return (of_pairs[:, :, : subject.vocab] * subject.mixture).sum(), of_pairs[:, :, : subject.vocab]
 
     gradients, logits = eqx.filter_jit(eqx.filter_grad(mixed, has_aux=True))(subject.model)
     np.testing.assert_allclose(logits, subject.logits(sample), **CLOSE, err_msg="company in a row changed a text")
     by_name = subject.gradients(sample)
-    for name, found in named_weights(gradients).items():
+    for name, found in named_parameters(gradients).items():
         # A gradient is a sum over all places; that of a key's bias is one of roundings alone.
         size = max(float(np.abs(by_name[name]).max()), 1.0)
         off = np.abs(np.asarray(found) - by_name[name]).max()
@@ -280,7 +281,7 @@ def check_cached_steps_equal_the_full_forward(subject: TranslatorSubject) -> Non
     for at in range(TARGET):
         logits, state = subject.extend(model, target[:, at : at + 1], state)
         np.testing.assert_allclose(logits[:, 0], expected[:, at], **CLOSE, err_msg=f"the cached step {at} differs")
-    assert state.written.tolist() == [TARGET] * BATCH
+    assert state.length.tolist() == [TARGET] * BATCH
 
 
 def check_cached_extension_equals_the_full_forward(subject: LanguageSubject) -> None:
@@ -293,7 +294,7 @@ def check_cached_extension_equals_the_full_forward(subject: LanguageSubject) -> 
             wanted = expected[:, at : at + piece]
             np.testing.assert_allclose(logits, wanted, **CLOSE, err_msg=f"the cached extend of {pieces} at {at}")
             at += piece
-        assert state.written.tolist() == [TARGET] * BATCH
+        assert state.length.tolist() == [TARGET] * BATCH
 
 
 def check_every_projection_learns(subject: Subject) -> None:
@@ -306,7 +307,7 @@ def check_every_projection_learns(subject: Subject) -> None:
 def check_no_two_projections_start_alike(config: AnyConfig) -> None:
     """Query, key and value of every head and layer: another start makes them other projections."""
     model = KINDS[model_type_of(config)].model(config, key=jax.random.key(3))
-    weights = {name: np.asarray(leaf) for name, leaf in named_weights(model).items()}
+    weights = {name: np.asarray(leaf) for name, leaf in named_parameters(model).items()}
     for (one, first), (other, second) in combinations(projections(weights, config).items(), 2):
         assert not np.array_equal(first, second), f"{one} and {other} start with the same weights"
 
@@ -372,8 +373,8 @@ def check_the_orders_of_sines_and_cosines_are_one_function(subject: TranslatorSu
             return leaf[at]  # reads from it, or has its width
         return leaf
 
-    leaves = [reordered(name, leaf) for name, leaf in named_weights(subject.model).items()]
-    converted = jax.tree.unflatten(jax.tree.structure(skeleton_of(half)), leaves)
+    leaves = [reordered(name, leaf) for name, leaf in named_parameters(subject.model).items()]
+    converted = jax.tree.unflatten(jax.tree.structure(abstract_model(half)), leaves)
     alone = subject.sample.alone(0)
     logits = subject.all_logits(alone, converted)[:, :, : half.target_vocab]
     np.testing.assert_allclose(logits, subject.logits(alone), **CLOSE, err_msg="the orders disagree")

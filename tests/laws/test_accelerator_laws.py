@@ -16,10 +16,12 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
-from plainformer import machine as machine_module, objective as objective_module
+from plainformer import devices
 from plainformer.data.block import Blocks
 from plainformer.data.loader import Batch
 from plainformer.data.masking import MaskedBatch
+from plainformer.equations.masks import causal_mask, padding_mask
+from plainformer.kernels.xla import chunked_cross_entropy
 from plainformer.models import (
     EncoderConfig,
     LanguageModel,
@@ -28,13 +30,11 @@ from plainformer.models import (
     Transformer,
     TransformerConfig,
 )
-from plainformer.nn import flash
 from plainformer.nn.attention import MultiHeadAttention
-from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.stack import scanned
 from plainformer.nn.trace import traced
 from plainformer.objective import LanguageObjective, MaskedObjective, TranslationObjective
-from plainformer.programs import program as program_module
+from plainformer.programs import compiled as program_module
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant
 from plainformer.train.state import initial_state
@@ -54,9 +54,9 @@ both_machines = pytest.mark.parametrize("machine", ["cuda", "tpu"])
 @pytest.fixture(autouse=True)
 def another_machine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the `machine` of the test would say of itself; its library too, of which JAX asks the version."""
-    monkeypatch.setattr(flash, "accelerator", lambda: request.getfixturevalue("machine"))
-    for module in (machine_module, objective_module):
-        monkeypatch.setattr(module, "default_device", lambda: SimpleNamespace(platform="another"))
+    for module in (devices, chunked_cross_entropy):
+        monkeypatch.setattr(module, "platform", lambda: request.getfixturevalue("machine"))
+    monkeypatch.setattr(devices, "default_device", lambda: SimpleNamespace(platform="another"))
     monkeypatch.setattr(program_module, "compiler_options", dict)
     cudnn = SimpleNamespace(cudnn_get_version=lambda: 91000)
     monkeypatch.setattr("jax._src.cudnn.fused_attention_stablehlo.cuda_versions", cudnn)
@@ -97,15 +97,15 @@ def hidden(seq: int, dtype: str = "bfloat16") -> jax.ShapeDtypeStruct:
 
 
 def causal(attention: Any, x: Any, memory: Any, valid: Any) -> jax.Array:
-    return attention(x, x, causal_mask(TARGET))
+    return attention(x, causal_mask(TARGET))
 
 
 def padded(attention: Any, x: Any, memory: Any, valid: Any) -> jax.Array:
-    return attention(memory, memory, padding_mask(valid))
+    return attention(memory, padding_mask(valid))
 
 
 def crossed(attention: Any, x: Any, memory: Any, valid: Any) -> jax.Array:
-    return attention(x, memory, padding_mask(valid))
+    return attention(x, padding_mask(valid), memory)
 
 
 def unmasked(attention: Any, x: Any, memory: Any, valid: Any) -> jax.Array:
@@ -161,7 +161,7 @@ def test_what_a_kernel_cannot_serve_goes_by_products(one: MultiHeadAttention, dt
 
 @both_machines
 def test_who_looks_at_the_weights_gets_them(machine: str) -> None:
-    text = lowered(machine, lambda one, x: traced(one)(x, x, causal_mask(TARGET)), layer(), hidden(TARGET))
+    text = lowered(machine, lambda one, x: traced(one)(x, causal_mask(TARGET)), layer(), hidden(TARGET))
     assert not any(kernel in text for kernel in KERNELS)
 
 

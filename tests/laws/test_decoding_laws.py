@@ -15,7 +15,7 @@ import variants
 from plainformer.decode import GenerationSettings, Hypothesis, generate, reference, score_pairs
 from plainformer.folder import ModelFolder, save_folder
 from plainformer.models import Transformer, TransformerConfig
-from plainformer.text.word import train_word
+from plainformer.tokenizer.word import train_word
 
 PAD, BOS, EOS = 3, 0, 5
 IDS: Any = {"bos": BOS, "eos": EOS, "pad": PAD}

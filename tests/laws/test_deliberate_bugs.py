@@ -17,16 +17,18 @@ import pytest
 from model_laws import LanguageSubject, TranslatorSubject
 from variants import LANGUAGE_VARIANTS, PAPER
 
-from plainformer.models import parts, transformer
-from plainformer.nn import attention, kernel
-from plainformer.nn.cache import KeysValues, write
+from plainformer.equations import masks
+from plainformer.equations.attention import masked_softmax
+from plainformer.equations.masks import AttentionMask, padding_mask
+from plainformer.kernels.xla import attention as kernel
+from plainformer.models import build as parts
+from plainformer.nn import attention
+from plainformer.nn.cache import KVCache, write
 from plainformer.nn.embedding import Embedding
 from plainformer.nn.feed_forward import FeedForward
 from plainformer.nn.linear import Linear
-from plainformer.nn.mask import allowed, padding_mask
 from plainformer.nn.norm import LayerNorm
 from plainformer.nn.position import Sinusoidal
-from plainformer.nn.softmax import masked_softmax
 from plainformer.nn.trace import NO_TRACE
 
 # Few parameters, to be quick.
@@ -59,11 +61,11 @@ def test_a_softmax_over_the_queries_is_caught(monkeypatch: pytest.MonkeyPatch) -
 def test_scores_over_the_root_of_the_length_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """d_k is the width of a key. Taken from the axis before, it is the number of tokens, padding included."""
 
-    def by_length(query: jax.Array, key: jax.Array, value: jax.Array, mask: jax.Array | None = None) -> jax.Array:
+    def by_length(query: jax.Array, key: jax.Array, value: jax.Array, mask: AttentionMask, **_: object) -> jax.Array:
         length, d_k = query.shape[-2:]
-        return kernel.fast_attention(query * math.sqrt(d_k / length), key, value, mask)
+        return kernel.fast_attention(query * math.sqrt(d_k / length), key, value, mask.materialise())
 
-    monkeypatch.setattr(attention, "fast_attention", by_length)
+    monkeypatch.setattr(attention, "attention", by_length)
     subject = TranslatorSubject(SHALLOW)
     with pytest.raises(AssertionError, match="the length of the padding changed the logits"):
         model_laws.check_padding_does_not_change_real_positions(subject)
@@ -74,7 +76,7 @@ def test_heads_joined_over_the_batch_are_caught(monkeypatch: pytest.MonkeyPatch)
 
     def joined(self: attention.MultiHeadAttention, x, seen, mask, positions=None, *, trace=NO_TRACE) -> jax.Array:
         heads = kernel.fast_attention(
-            self._split(self.query(x), self.heads), seen.keys.swapaxes(-1, -2), seen.values, allowed(mask)
+            self._split(self.query(x), self.heads), seen.keys.swapaxes(-1, -2), seen.values, mask.materialise()
         )
         along_the_batch = jnp.concatenate([heads[:, head] for head in range(self.heads)], axis=0)
         return self.output(along_the_batch.reshape(*x.shape[:2], -1))
@@ -122,18 +124,18 @@ def test_an_undefined_name_behind_the_mask_is_caught(monkeypatch: pytest.MonkeyP
 
 
 def test_an_inverted_padding_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transformer, "padding_mask", lambda valid: padding_mask(~valid))
+    monkeypatch.setattr(masks, "padding_mask", lambda valid: padding_mask(~valid))
     subject = TranslatorSubject(SHALLOW)
     with pytest.raises(AssertionError, match="in the padding changed the logits"):
         model_laws.check_padding_does_not_change_real_positions(subject)
 
 
 def test_an_inverted_causal_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def inverted(seq: int) -> jax.Array:
+    def inverted(seq: int) -> AttentionMask:
         at = jnp.arange(seq)
-        return (at[None, :] >= at[:, None])[None, None, :, :]
+        return AttentionMask((at[None, :] >= at[:, None])[None, None, :, :])
 
-    monkeypatch.setattr(transformer, "causal_mask", inverted)
+    monkeypatch.setattr(masks, "causal_mask", inverted)
     subject = TranslatorSubject(SHALLOW)
     with pytest.raises(AssertionError, match="a later target token has a gradient"):
         model_laws.check_the_past_gets_no_gradient_from_the_future(subject)
@@ -146,15 +148,15 @@ def test_an_inverted_causal_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_positions_counted_along_a_packed_row_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its second text would begin where the first has ended."""
-    monkeypatch.setattr(transformer, "positions_within", lambda text: jnp.arange(text.shape[1])[None, :])
+    monkeypatch.setattr(masks, "positions_within", lambda text: jnp.arange(text.shape[1])[None, :])
     with pytest.raises(AssertionError, match="company in a row changed a text"):
         model_laws.check_packed_texts_are_as_they_would_be_alone(TranslatorSubject(SHALLOW))
 
 
 def test_one_projection_shared_by_query_key_and_value_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def shared(self: attention.MultiHeadAttention, memory: jax.Array) -> KeysValues:
+    def shared(self: attention.MultiHeadAttention, memory: jax.Array) -> KVCache:
         projected = self._split(self.query(memory), self.heads)
-        return KeysValues(projected.swapaxes(-1, -2), projected)
+        return KVCache(projected.swapaxes(-1, -2), projected)
 
     monkeypatch.setattr(attention.MultiHeadAttention, "keys_values", shared)
     subject = TranslatorSubject(SHALLOW)
@@ -268,7 +270,7 @@ def test_a_schedule_that_never_sets_the_rate_is_caught(monkeypatch: pytest.Monke
 
 
 def test_a_cache_written_at_the_wrong_place_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    def one_too_late(cache: KeysValues, new: KeysValues, position: jax.Array) -> KeysValues:
+    def one_too_late(cache: KVCache, new: KVCache, position: jax.Array) -> KVCache:
         return write(cache, new, position + 1)
 
     monkeypatch.setattr(attention, "write", one_too_late)

@@ -18,12 +18,12 @@ from variants import BERT, ENCODER_VARIANTS, SMALL
 
 from plainformer.data.labelled_loader import LabelledBatch
 from plainformer.data.masking import MaskedBatch, Masking, hide
-from plainformer.folder import ModelFolder, load_folder, named_weights, save_folder
+from plainformer.equations.masks import AttentionMask, causal_mask, padding_mask
+from plainformer.folder import ModelFolder, load_folder, named_parameters, save_folder
 from plainformer.models import Classifier, EncoderConfig, MaskedLanguageModel, encoder
-from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.trace import traced
 from plainformer.objective import ClassificationObjective, LossSums, MaskedObjective, cross_entropy
-from plainformer.text import SpecialTokens, train_word
+from plainformer.tokenizer import SpecialTokens, train_word
 from plainformer.train.state import initial_state
 from plainformer.train.step import StepSettings, make_step
 
@@ -120,7 +120,9 @@ def test_an_encoder_that_sees_padding_is_caught(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_encoder_that_reads_from_the_left_alone_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        encoder, "padding_mask", lambda valid: padding_mask(valid) & causal_mask(valid.shape[1]).allowed
+        encoder,
+        "padding_mask",
+        lambda valid: AttentionMask(padding_mask(valid).materialise() & causal_mask(valid.shape[1]).materialise()),
     )
     with pytest.raises(AssertionError, match="does not reach every position"):
         encoder_laws.check_every_real_position_sees_every_other(EncoderSubject(BERT))
@@ -155,7 +157,7 @@ def test_a_classifier_takes_over_the_encoder_and_starts_its_output_anew() -> Non
     masked = MaskedLanguageModel(SMALL, key=jax.random.key(0))
     one, other = (Classifier.from_masked(masked, LABELS, key=jax.random.key(seed)) for seed in (1, 2))
     assert one.config == replace(SMALL, labels=LABELS)
-    taken, weights = named_weights(masked.encoder), named_weights(one)
+    taken, weights = named_parameters(masked.encoder), named_parameters(one)
     assert all(np.array_equal(weights[f"encoder.{name}"], leaf) for name, leaf in taken.items())
     assert set(weights) == {f"encoder.{name}" for name in taken} | {"output.weight", "output.bias"}
     assert weights["output.weight"].shape == (SMALL.d_model, len(LABELS))
@@ -172,7 +174,7 @@ def test_every_weight_of_a_classifier_learns() -> None:
     batch = LabelledBatch(*batch)
     loss = eqx.filter_jit(eqx.filter_grad(lambda model: ClassificationObjective()(model, batch, None).loss))
     gradients = loss(classifier())
-    for name, gradient in named_weights(gradients).items():
+    for name, gradient in named_parameters(gradients).items():
         # The keys' bias adds one number to all scores of a query, which the softmax does not see.
         assert (np.abs(gradient).max() > 1e-5) or name.endswith("key.bias"), name
 

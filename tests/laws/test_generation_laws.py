@@ -18,9 +18,9 @@ from plainformer.decode import (
     reference,
     score_texts,
 )
-from plainformer.decode.window import window_start
+from plainformer.decode.sliding_window import window_start
 from plainformer.models import LanguageModel, LanguageModelConfig
-from plainformer.text import train_bpe
+from plainformer.tokenizer import train_bpe
 
 VOCAB, EOS, FORBIDDEN = 13, 5, (0, 7)
 SMALL = LanguageModelConfig(vocab=VOCAB, d_model=12, d_ff=23, heads=2, layers=1, context=8, pad_vocab_to=8)

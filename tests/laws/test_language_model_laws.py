@@ -15,15 +15,15 @@ from model_laws import CLOSE, LanguageSubject
 from variants import GPT, LANGUAGE_VARIANTS
 
 from plainformer.data.block import Blocks
+from plainformer.equations.masks import causal_mask
 from plainformer.errors import InputError
-from plainformer.folder import ModelFolder, load_folder, save_folder, skeleton_of
+from plainformer.folder import ModelFolder, abstract_model, load_folder, save_folder
 from plainformer.models import LanguageModel, LanguageModelConfig
 from plainformer.nn.attention import MultiHeadAttention
-from plainformer.nn.mask import causal_mask
 from plainformer.nn.position import Rotary
 from plainformer.nn.trace import traced
 from plainformer.objective import LanguageObjective, cross_entropy
-from plainformer.text.word import train_word
+from plainformer.tokenizer.word import train_word
 from plainformer.train.state import initial_state
 from plainformer.train.step import StepSettings, make_step
 
@@ -98,7 +98,7 @@ def test_no_two_projections_start_alike(name: str) -> None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Grouped heads and rotation
+# PrepackedInt8Linear heads and rotation
 # ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +116,7 @@ def test_grouped_heads_equal_full_ones_with_repeated_keys_and_values(kv_heads: i
         attention = model.layers[0].self_attention
         return [attention.key.weight, attention.key.bias, attention.value.weight, attention.value.bias]
 
-    full = skeleton_of(replace(grouped, kv_heads=0))
+    full = abstract_model(replace(grouped, kv_heads=0))
     leaves = jax.tree.leaves(eqx.tree_at(projections, subject.model, replace_fn=repeated))
     full = jax.tree.unflatten(jax.tree.structure(full), leaves)
     np.testing.assert_allclose(subject.forward(full, subject.sample), subject.all_logits(subject.sample), **CLOSE)
@@ -144,7 +144,7 @@ def test_rotated_attention_hangs_on_distances_alone() -> None:
     at = jnp.arange(7)[None, :]
     here = attend(at, at)
     np.testing.assert_allclose(attend(at + 91, at + 91), here, atol=1e-4)
-    np.testing.assert_allclose(attention(x, x, causal_mask(7)), here, atol=1e-5)
+    np.testing.assert_allclose(attention(x, causal_mask(7)), here, atol=1e-5)
     assert np.abs(attend(at + 1, at) - here).max() > 0.05
 
 

@@ -12,7 +12,7 @@ import optax
 import pytest
 
 from plainformer import objective
-from plainformer.objective import LossSums, cross_entropy, fused_cross_entropy
+from plainformer.objective import LossSums, cross_entropy, linear_cross_entropy
 
 TOKENS, D_MODEL, VOCAB, ROWS = 11, 6, 13, 16
 # Losses are of order 3 and sums of order 30; a term is some ten float32 roundings of 6e-8 each.
@@ -56,7 +56,7 @@ def fused(
     has_padding: bool = False,
 ) -> LossSums:
     answer: Any = {"smoothing": smoothing, "vocab": VOCAB, "has_padding": has_padding}
-    return fused_cross_entropy(hidden, weight, targets, valid, **answer)
+    return linear_cross_entropy(hidden, weight, targets, valid, **answer)
 
 
 def taken_apart(
@@ -93,7 +93,7 @@ def test_the_loss_of_three_tokens_is_known_by_hand(padding: int) -> None:
     hidden, targets, valid = jnp.ones((1, 1)), jnp.asarray([1]), jnp.asarray([True])
 
     def loss(weight: jax.Array) -> tuple[jax.Array, LossSums]:
-        sums = fused_cross_entropy(hidden, weight, targets, valid, smoothing=0.3, vocab=3)
+        sums = linear_cross_entropy(hidden, weight, targets, valid, smoothing=0.3, vocab=3)
         return sums.loss, sums
 
     gradient, sums = jax.grad(loss, has_aux=True)(weight)
@@ -119,11 +119,11 @@ def test_a_bias_is_one_more_feature_that_is_always_one(rows: int, has_padding: b
     answer["has_padding"] = has_padding
 
     def with_bias(hidden: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
-        return fused_cross_entropy(hidden, weight, bias=bias, **answer).loss
+        return linear_cross_entropy(hidden, weight, bias=bias, **answer).loss
 
     def with_feature(hidden: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
         wider = jnp.pad(hidden, ((0, 0), (0, 1)), constant_values=1.0), jnp.concatenate([weight, bias[None, :]])
-        return fused_cross_entropy(*wider, **answer).loss
+        return linear_cross_entropy(*wider, **answer).loss
 
     both = [
         jax.value_and_grad(way, argnums=(0, 1, 2))(tokens["hidden"], tokens["weight"], bias)
@@ -320,7 +320,7 @@ def test_in_bfloat16_all_three_gradients_are_those_of_float32(has_padding: bool)
     answer: Any = {"targets": tokens["targets"], "valid": tokens["valid"], "smoothing": 0.3, "vocab": VOCAB}
 
     def loss(hidden: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
-        return fused_cross_entropy(hidden, weight, bias=bias, has_padding=has_padding, **answer).loss
+        return linear_cross_entropy(hidden, weight, bias=bias, has_padding=has_padding, **answer).loss
 
     found, wanted = (jax.grad(loss, argnums=(0, 1, 2))(*given) for given in (rough, same))
     hidden, weight = (np.abs(np.asarray(one)) for one in same[:2])

@@ -12,15 +12,15 @@ import pytest
 from model_laws import TranslatorSubject
 from variants import PAPER, VARIANTS
 
+from plainformer.equations.masks import causal_mask, padding_mask
 from plainformer.folder import ModelFolder, load_folder, save_folder
+from plainformer.kernels.xla import attention as kernel
+from plainformer.kernels.xla.attention import fast_attention
 from plainformer.models import TransformerConfig
-from plainformer.nn import kernel
 from plainformer.nn.attention import attention
-from plainformer.nn.kernel import fast_attention
-from plainformer.nn.mask import causal_mask, padding_mask
 from plainformer.nn.position import half_from_interleaved
-from plainformer.text import Tokenizer
-from plainformer.text.word import train_word
+from plainformer.tokenizer import Tokenizer
+from plainformer.tokenizer.word import train_word
 
 
 def test_the_variants_take_every_option() -> None:
@@ -130,7 +130,7 @@ ROWS, HEADS, QUERIES, KEYS, D_K, D_V = 2, 3, 5, 7, 4, 6
 def some_masks() -> dict[str, jax.Array | None]:
     random = np.random.default_rng(11)
     lengths = padding_mask(jnp.arange(KEYS)[None, :] < jnp.asarray([[7], [3]]))
-    causal = causal_mask(KEYS).allowed[:, :, :QUERIES]
+    causal = causal_mask(KEYS).materialise()[:, :, :QUERIES]
     by_head = random.random((ROWS, HEADS, QUERIES, KEYS)) < 0.5
     by_head[1, 2, 3] = False
     return {

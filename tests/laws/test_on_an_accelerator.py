@@ -9,23 +9,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from plainformer import devices
 from plainformer.data.block import Blocks
 from plainformer.data.loader import Batch
 from plainformer.decode import SamplingSettings, continuations
+from plainformer.equations.attention import attention
+from plainformer.equations.masks import AttentionMask, causal_mask, padding_mask
+from plainformer.kernels import attention as table
+from plainformer.kernels.dispatch import choose
 from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
-from plainformer.nn import attention as attention_module, flash
-from plainformer.nn.attention import attention
-from plainformer.nn.cache import KeysValues
-from plainformer.nn.mask import allowed, causal_mask, padding_mask
 from plainformer.objective import LanguageObjective, TranslationObjective
-from plainformer.shapes import Mask
+from plainformer.quantize.prepare import prepare
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant
 from plainformer.train.state import initial_state
 from plainformer.train.step import StepSettings, cast, make_step
 
 pytestmark = pytest.mark.skipif(
-    flash.accelerator() is None,
+    devices.platform() not in ("cuda", "tpu"),
     reason="what an accelerator's own kernels compute is seen on one alone: JAX finds neither a CUDA GPU of compute "
     "capability 8.0 or more nor a TPU here; its build for one has to be installed, too",
 )
@@ -42,10 +43,10 @@ def products_of_float32_are_exact() -> Iterator[None]:
         yield
 
 
-def masks() -> dict[str, Mask | None]:
+def masks() -> dict[str, AttentionMask]:
     at, lengths = jnp.arange(TOKENS)[None, :], jnp.asarray([[TOKENS], [1], [0]])
     return {
-        "none": None,
+        "none": AttentionMask(),
         "causal": causal_mask(TOKENS),
         "padding behind": padding_mask(at < lengths),
         "padding before": padding_mask(at >= TOKENS - lengths),
@@ -67,14 +68,13 @@ def test_the_kernel_is_attention(name: str) -> None:
     mask, inputs = masks()[name], (heads(0, HEADS), heads(1, KV_HEADS), heads(2, KV_HEADS))
 
     def by_kernel(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
-        seen = KeysValues(key.swapaxes(-1, -2), value)
-        kernel = flash.flash_kernel(query, seen, mask)
-        assert kernel is not None
-        return kernel(query, seen, mask).astype(jnp.float32)
+        kernel = choose(table.TWINS, query, key, value, mask, None, False)
+        assert kernel is not table.XLA_DENSE.run
+        return kernel(query, key, value, mask).astype(jnp.float32)
 
     def defined(query: jax.Array, key: jax.Array, value: jax.Array) -> jax.Array:
         key, value = (jnp.repeat(one, HEADS // KV_HEADS, axis=1) for one in (key, value))
-        return attention(query, key, value, allowed(mask))[0]
+        return attention(query, key, value, mask.materialise())[0]
 
     cotangent = heads(3, HEADS).astype(jnp.float32)
     found, pull = jax.vjp(jax.jit(by_kernel), *inputs)
@@ -125,7 +125,7 @@ def test_gradients_with_the_kernels_are_as_near_as_those_by_products(
         return float(value), np.concatenate([np.asarray(leaf).ravel() for leaf in jax.tree.leaves(gradient)])
 
     loss, gradient = of("bfloat16")
-    monkeypatch.setattr(attention_module, "flash_kernel", lambda *inputs: None)
+    monkeypatch.setattr(table, "TWINS", {"other": table.TWINS["other"]})
     _, by_products = of("bfloat16")
     wanted, precise = of("float32")
     assert loss == pytest.approx(wanted, rel=ROUNDING / 4)
@@ -162,7 +162,7 @@ def test_what_is_written_is_what_a_processor_writes() -> None:
     settings, prompts = SamplingSettings(max_tokens=24, temperature=0.0), [row[:40].tolist() for row in batch.ids]
 
     def written(model: LanguageModel) -> list[list[list[int]]]:
-        return list(continuations(model.for_decoding("float32"), prompts, settings))
+        return list(continuations(prepare(model, "float32"), prompts, settings))
 
     ours = written(model)
     processor = jax.local_devices(backend="cpu")[0]

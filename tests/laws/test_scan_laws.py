@@ -12,7 +12,7 @@ from test_remat_laws import KEY, STACKS, parameters
 from plainformer.data.block import Blocks
 from plainformer.errors import InputError
 from plainformer.models import LanguageModel, LanguageModelConfig
-from plainformer.nn.stack import Scanned, scanned, written_out
+from plainformer.nn.stack import ScannedLayers, scanned, unstack_layers
 from plainformer.nn.trace import traced
 from plainformer.objective import LanguageObjective, LossSums
 from plainformer.train.checkpoint import Checkpoints
@@ -47,8 +47,11 @@ def test_steps_are_the_same_in_a_loop(stack: str, settings: dict[str, Any]) -> N
     Another program, which may round otherwise; a decayed norm or steps that are not clipped would be off by 1e-3.
     """
     flat, loop = (trained(stack, loop=loop, **settings) for loop in (False, True))
-    assert any(isinstance(part, Scanned) for part in jax.tree.leaves(loop, is_leaf=lambda x: isinstance(x, Scanned)))
-    back = written_out(loop)
+    assert any(
+        isinstance(part, ScannedLayers)
+        for part in jax.tree.leaves(loop, is_leaf=lambda x: isinstance(x, ScannedLayers))
+    )
+    back = unstack_layers(loop)
     assert jax.tree.structure(back) == jax.tree.structure(flat)
     assert float(back.since_log.loss) == pytest.approx(float(flat.since_log.loss), rel=1e-6)
     np.testing.assert_allclose(parameters(back), parameters(flat), rtol=0, atol=1e-5)
@@ -62,7 +65,7 @@ def test_what_is_put_in_a_loop_comes_back_as_it_was(stack: str) -> None:
     state = initial_state(model, OPTIMIZER)
     there = scanned(state)
     assert group_names(there.model) == group_names(state.model)
-    back = written_out(there)
+    back = unstack_layers(there)
     assert jax.tree.structure(back) == jax.tree.structure(state)
     for one, other in zip(jax.tree.leaves(back), jax.tree.leaves(state), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -81,7 +84,7 @@ class Poisoned(NamedTuple):
 
     def __call__(self, model: Any, batch: Blocks, key: Any) -> LossSums:
         sums = LanguageObjective()(model, batch, key)
-        weight = written_out(model).layers[self.layer].feed_forward.outer.weight
+        weight = unstack_layers(model).layers[self.layer].feed_forward.outer.weight
         return sums._replace(loss=sums.loss + jnp.sqrt(0.0 * weight.sum()))
 
 
@@ -104,7 +107,7 @@ def operations(layers: int, *, loop: bool) -> int:
 def test_in_16_bits_it_is_the_same_but_for_rounding() -> None:
     """Which moves parameters of both ways away from those of 32 bits by a few times as much."""
     precise, flat, loop = (
-        parameters(written_out(trained("decoder", loop=loop, compute_dtype=dtype)))
+        parameters(unstack_layers(trained("decoder", loop=loop, compute_dtype=dtype)))
         for loop, dtype in ((False, "float32"), (False, "bfloat16"), (True, "bfloat16"))
     )
     assert np.abs(loop - flat).mean() <= np.abs(flat - precise).mean() / 2
@@ -118,7 +121,7 @@ def test_a_program_of_many_layers_is_as_long_as_one_of_few() -> None:
 
 def test_stacks_are_left_as_they_are_where_they_are_short_or_their_layers_differ() -> None:
     model, _ = deep(3)
-    assert isinstance(scanned(model, least=3).layers, Scanned)
+    assert isinstance(scanned(model, least=3).layers, ScannedLayers)
     assert isinstance(scanned(model, least=4).layers, tuple)
     other = eqx.tree_at(lambda m: m.layers[1].feed_forward.outer.bias, model, jnp.zeros(5))
     assert isinstance(scanned(other).layers, tuple)
@@ -134,7 +137,7 @@ def test_checkpoints_do_not_tell_how_layers_ran(tmp_path: Any) -> None:
     state = trained("decoder", loop=True)
     with Checkpoints(tmp_path, keep=1, say=print) as checkpoints:
         checkpoints.save(state, {})
-    back = written_out(state)
+    back = unstack_layers(state)
     for like in (back, state):
         with Checkpoints(tmp_path, keep=1, say=print) as checkpoints:
             restored = checkpoints.restore(like)
@@ -146,7 +149,7 @@ def test_checkpoints_do_not_tell_how_layers_ran(tmp_path: Any) -> None:
 
 def test_what_is_traced_must_be_written_out() -> None:
     model, batch = deep(2)
-    with pytest.raises(ValueError, match="written_out"):
+    with pytest.raises(ValueError, match="unstack_layers"):
         traced(scanned(model))(jnp.asarray(batch.ids))
 
 

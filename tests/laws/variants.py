@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
+from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.models import EncoderConfig, LanguageModelConfig, TransformerConfig
-from plainformer.nn.rope_scaling import RopeScaling
 
 # max_len is more than any test's sequence, and only learned positions are bound by it.
 PAPER = TransformerConfig(

@@ -22,7 +22,7 @@ from plainformer.models.config import TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
-from plainformer.nn import attention, block, feed_forward, linear, norm
+from plainformer.nn import attention, feed_forward, layer as block, linear, norm
 from plainformer.nn.position import Learned
 
 

@@ -20,7 +20,7 @@ from numpy_transformer import classifier, language_model, masked_language_model,
 from oracle_weights import read_encoder, read_language_model, read_model, read_setting
 
 from plainformer import objective
-from plainformer.folder import AnyConfig, skeleton_of
+from plainformer.folder import AnyConfig, abstract_model
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
@@ -116,7 +116,7 @@ def random_model(config: AnyConfig, seed: int) -> Any:
         return jnp.asarray(generator.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype)
 
     # Only the shapes of the initial parameters are needed, and working them out is quicker than drawing them.
-    return jax.tree.map(draw, skeleton_of(config))
+    return jax.tree.map(draw, abstract_model(config))
 
 
 def random_batch(config: TransformerConfig, seed: int):
@@ -213,8 +213,8 @@ def test_the_loss_and_its_fast_twin_are_the_oracle_s(smoothing: float, padding: 
     with_padding = jnp.pad(tokens @ weight[:, :vocab], ((0, 0), (0, padding)), constant_values=-jnp.inf)
     for sums in (
         objective.cross_entropy(with_padding, **answer),
-        objective.fused_cross_entropy(tokens, jnp.asarray(weight), **answer),
-        objective.fused_cross_entropy(tokens, jnp.asarray(weight), **answer, has_padding=True),
+        objective.linear_cross_entropy(tokens, jnp.asarray(weight), **answer),
+        objective.linear_cross_entropy(tokens, jnp.asarray(weight), **answer, has_padding=True),
     ):
         assert float(sums.tokens) == real.sum()
         assert float(sums.correct) == (logits.argmax(axis=-1) == target)[real].sum()

@@ -11,16 +11,16 @@ import numpy as np
 import torch
 from safetensors.torch import save_file
 
-from plainformer.decode.continuation import continuations
+from plainformer.decode.sampling_loop import continuations
 from plainformer.decode.settings import SamplingSettings
-from plainformer.folder import load_folder, named_weights, read_config
+from plainformer.folder import load_folder, named_parameters, read_config
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
 from plainformer.interop.reading import load_model
-from plainformer.interop.table import pairs_of
+from plainformer.interop.weight_map import pairs_of
 from plainformer.models import LanguageModel
 from plainformer.nn.trace import traced
-from plainformer.text.word import train_word
+from plainformer.tokenizer.word import train_word
 
 # float32 sums in another order; the states are some 1 to 10 in size.
 CLOSE = 1e-4
@@ -111,7 +111,7 @@ def assert_equal_gradients(theirs: Any, ours: LanguageModel, ids: np.ndarray) ->
         logprobs = jax.nn.log_softmax(model(jnp.asarray(ids))[:, :-1])
         return -jnp.take_along_axis(logprobs, jnp.asarray(ids)[:, 1:, None], axis=-1).mean()
 
-    gradients = {name: np.asarray(leaf) for name, leaf in named_weights(jax.jit(jax.grad(loss))(ours)).items()}
+    gradients = {name: np.asarray(leaf) for name, leaf in named_parameters(jax.jit(jax.grad(loss))(ours)).items()}
     assert_equal_by_name({name: weight.grad.numpy() for name, weight in theirs.named_parameters()}, gradients, ours)
 
 

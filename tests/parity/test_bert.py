@@ -12,13 +12,13 @@ from side_by_side import CLOSE_GRADIENT, SIZES, close, drawn, read, valid_of
 from transformers import BertConfig, BertForMaskedLM, BertForPreTraining, BertForSequenceClassification, BertModel
 
 from plainformer.errors import InputError
-from plainformer.folder import load_folder, named_weights
+from plainformer.folder import load_folder, named_parameters
 from plainformer.interop.bert import BERT
 from plainformer.interop.export import Export, export_model
-from plainformer.interop.table import left_out, pairs_of
+from plainformer.interop.weight_map import left_out, pairs_of
 from plainformer.models import EncoderConfig
 from plainformer.nn.trace import traced
-from plainformer.text.word import train_word
+from plainformer.tokenizer.word import train_word
 
 # No two sizes of one configuration are equal.
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -96,7 +96,7 @@ def assert_equal_gradients(theirs: Any, ours: Any, ids: np.ndarray, valid: np.nd
         each = -jnp.take_along_axis(logprobs, jnp.asarray(wanted)[:, :, None], axis=-1)[:, :, 0]
         return jnp.where(valid, each, 0.0).sum() / int(valid.sum())
 
-    gradients = {name: np.asarray(leaf) for name, leaf in named_weights(jax.jit(jax.grad(loss))(ours)).items()}
+    gradients = {name: np.asarray(leaf) for name, leaf in named_parameters(jax.jit(jax.grad(loss))(ours)).items()}
     expected = {name: weight.grad.numpy() for name, weight in theirs.named_parameters() if weight.grad is not None}
     pairs = pairs_of(BERT, ours.config)
     assert {pair.theirs for pair in pairs} == set(expected)
@@ -185,8 +185,8 @@ def test_old_names_of_the_norms_are_read(tmp_path: Path) -> None:
     }
     assert any(name.endswith("LayerNorm.gamma") for name in weights)
     save_file(weights, path)
-    for name, leaf in named_weights(read(BERT, tmp_path)).items():
-        assert np.array_equal(leaf, named_weights(ours)[name]), name
+    for name, leaf in named_parameters(read(BERT, tmp_path)).items():
+        assert np.array_equal(leaf, named_parameters(ours)[name]), name
 
 
 @pytest.mark.parametrize("kind", [BertForMaskedLM, BertForSequenceClassification])

@@ -89,7 +89,7 @@ def test_half_precision_is_read_as_float32(dtype: torch.dtype, tmp_path: Path) -
     theirs = model_of("small, tied").to(dtype)
     folder = side_by_side.saved(theirs, tmp_path)
     ours = side_by_side.loaded(folder)
-    assert {leaf.dtype.name for leaf in side_by_side.named_weights(ours).values()} == {"float32"}
+    assert {leaf.dtype.name for leaf in side_by_side.named_parameters(ours).values()} == {"float32"}
     side_by_side.assert_equal_states(theirs.float(), ours, side_by_side.drawn_ids(31, 3, 11, seed=5))
 
 

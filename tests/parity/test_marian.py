@@ -13,13 +13,13 @@ from side_by_side import CLOSE_GRADIENT, close, drawn, read, valid_of
 from transformers import AutoTokenizer, MarianConfig, MarianMTModel
 
 from plainformer.errors import InputError
-from plainformer.folder import named_weights
+from plainformer.folder import named_parameters
 from plainformer.interop.export import Export, export_model
 from plainformer.interop.marian import MARIAN
-from plainformer.interop.table import pairs_of
+from plainformer.interop.weight_map import pairs_of
 from plainformer.models import Transformer, TransformerConfig
 from plainformer.nn.trace import traced
-from plainformer.text.word import train_word
+from plainformer.tokenizer.word import train_word
 
 PAD, EOS = 12, 0
 SIZES = {
@@ -124,7 +124,7 @@ def assert_equal_gradients(theirs: Any, ours: Any, source: np.ndarray, valid: np
         logprobs = jax.nn.log_softmax(model(*map(jnp.asarray, (source, valid, target)))[:, :-1])
         return -jnp.take_along_axis(logprobs, jnp.asarray(target)[:, 1:, None], axis=-1).mean()
 
-    gradients = {name: np.asarray(leaf) for name, leaf in named_weights(jax.jit(jax.grad(loss))(ours)).items()}
+    gradients = {name: np.asarray(leaf) for name, leaf in named_parameters(jax.jit(jax.grad(loss))(ours)).items()}
     expected = {name: weight.grad.numpy() for name, weight in theirs.named_parameters() if weight.grad is not None}
     pairs = pairs_of(MARIAN, ours.config)
     assert {pair.theirs for pair in pairs} == {*expected, "final_logits_bias"}
@@ -150,8 +150,8 @@ def test_a_file_with_every_copy_is_read_and_one_that_differs_is_named(tmp_path: 
         f"model.{side}.embed_positions.weight": np.ones((40, 14), np.float32) for side in ("encoder", "decoder")
     }
     save_file(weights, path)
-    for name, leaf in named_weights(read(MARIAN, tmp_path)).items():
-        assert np.array_equal(leaf, named_weights(ours)[name]), name
+    for name, leaf in named_parameters(read(MARIAN, tmp_path)).items():
+        assert np.array_equal(leaf, named_parameters(ours)[name]), name
     save_file(weights | {"lm_head.weight": table + 1.0}, path)
     with pytest.raises(InputError, match=r"ties lm_head.weight to model\..*, and they differ"):
         read(MARIAN, tmp_path)

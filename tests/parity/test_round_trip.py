@@ -12,13 +12,13 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from plainformer.decode.writer import Writer
+from plainformer.decode.text_generator import Writer
+from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.folder import ModelFolder, load_folder
 from plainformer.interop.export import Export, export_model
 from plainformer.models import LanguageModel, LanguageModelConfig
-from plainformer.models.skeleton import named_weights
-from plainformer.nn.rope_scaling import RopeScaling
-from plainformer.text import Tokenizer, train_bpe, train_character
+from plainformer.models.parameters import named_parameters
+from plainformer.tokenizer import Tokenizer, train_bpe, train_character
 
 TEXT = ["the moon and the sun\n", "a man, a cat\n", "über 10 Nächte — नमस्ते 😀\n"]
 WORDS = train_bpe(TEXT, 340, lead_space=False)
@@ -58,7 +58,7 @@ def test_logits_are_the_same_at_each_station(name: str, tmp_path: Path) -> None:
     with torch.no_grad():
         np.testing.assert_allclose(theirs(torch.tensor(ids)).logits.numpy(), expected, rtol=0, atol=1e-4)
     # Not a bit of any weight has changed, and so of the logits.
-    before, after = named_weights(reloaded(tmp_path / "out")), named_weights(last)
+    before, after = named_parameters(reloaded(tmp_path / "out")), named_parameters(last)
     assert before.keys() == after.keys()
     assert all(np.array_equal(before[key], after[key]) for key in before)
     assert last.config == reloaded(tmp_path / "out").config

@@ -15,7 +15,7 @@ from plainformer.decode.load import load
 from plainformer.errors import InputError
 from plainformer.folder import load_folder, save_folder
 from plainformer.interop.export import Export, export_model
-from plainformer.text import Tokenizer
+from plainformer.tokenizer import Tokenizer
 
 WORDS = ["the", "moon", "and", "sun", "a", "man", "cat", "##s", "un", "##der"]
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *WORDS]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hard_text import random_strings, real_texts
 
-from plainformer.text import (
+from plainformer.tokenizer import (
     SpecialTokens,
     Tokenizer,
     byte_tokenizer,
@@ -20,7 +20,7 @@ from plainformer.text import (
     train_character,
     train_word,
 )
-from plainformer.text.byte_bpe import ENCODINGS, from_ranks
+from plainformer.tokenizer.byte_bpe import ENCODINGS, from_ranks
 
 HARD = random_strings(10_000)
 

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from plainformer import objective
+from plainformer.equations.masks import causal_mask, padding_mask
 from plainformer.models.config import TransformerConfig
 from plainformer.models.transformer import Decoder, Encoder
 from plainformer.nn.attention import MultiHeadAttention
-from plainformer.nn.mask import causal_mask, padding_mask
 
 torch = pytest.importorskip("torch", reason="PyTorch is the peer of these tests")
 
@@ -209,7 +209,7 @@ def test_the_loss_and_its_fast_twin_are_torch_s_cross_entropy_values_and_gradien
         return sums.loss / sums.tokens
 
     def fused(hidden, weight):
-        sums = objective.fused_cross_entropy(hidden, weight, *answer, smoothing=smoothing)
+        sums = objective.linear_cross_entropy(hidden, weight, *answer, smoothing=smoothing)
         return sums.loss / sums.tokens
 
     for loss in (plain, fused):

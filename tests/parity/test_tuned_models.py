@@ -14,7 +14,7 @@ from plainformer.folder import load_folder
 from plainformer.interop.export import Export, export_model
 from plainformer.recipe import parse_recipe
 from plainformer.runs.run import run_recipe
-from plainformer.text import byte_tokenizer
+from plainformer.tokenizer import byte_tokenizer
 
 RECIPE = """\
 task = "language-model"

@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save_file
 
 from plainformer.adapter import Adapter, hash_of_model, merge_adapter, read_adapter, save_adapter
 from plainformer.errors import InputError
-from plainformer.folder import named_weights, skeleton_of
+from plainformer.folder import abstract_model, named_parameters
 from plainformer.models import LanguageModel, LanguageModelConfig
 from plainformer.nn.lora import adapt, merge, named_linears, named_pairs
 
@@ -59,9 +59,9 @@ def test_merged_weights_are_those_of_the_merged_model(
 ) -> None:
     """To the bit: it is the same sum."""
     adapter, folder = saved
-    merged, wanted = merge_adapter(adapter, model, skeleton_of(CONFIG), folder), named_weights(merge(adapted))
-    assert set(named_weights(merged)) == set(wanted)
-    for name, array in named_weights(merged).items():
+    merged, wanted = merge_adapter(adapter, model, abstract_model(CONFIG), folder), named_parameters(merge(adapted))
+    assert set(named_parameters(merged)) == set(wanted)
+    for name, array in named_parameters(merged).items():
         np.testing.assert_array_equal(array, wanted[name], err_msg=name)
     assert any(not np.array_equal(wanted[f"{name}.weight"], named_linears(model)[name].weight) for name in TARGETS)
 
@@ -74,7 +74,7 @@ def test_what_is_wrong_with_the_pairs_is_said_all_at_once(saved: tuple[Adapter, 
     arrays["base_model.model.output.lora_B.weight"] = np.zeros((4, 3), np.float32)
     save_file(arrays, path)
     with pytest.raises(InputError) as caught:
-        merge_adapter(adapter, model, skeleton_of(CONFIG), folder)
+        merge_adapter(adapter, model, abstract_model(CONFIG), folder)
     assert str(caught.value) == (
         f"{path}: the pairs do not go with adapter_config.json and the base: output.lora_A.weight is missing, "
         "more.lora_A.weight is unexpected, output.lora_B.weight has shape (4, 3), not (11, 3); "
@@ -87,7 +87,7 @@ def test_a_base_of_another_shape_is_refused(saved: tuple[Adapter, Path]) -> None
     adapter, folder = saved
     other = LanguageModel(replace(CONFIG, context=8), key=jax.random.key(1))
     with pytest.raises(InputError) as caught:
-        merge_adapter(adapter, other, skeleton_of(CONFIG), folder)
+        merge_adapter(adapter, other, abstract_model(CONFIG), folder)
     said = "the base is not the model of config.json: position.table has shape (8, 6), not (7, 6)"
     assert str(caught.value) == f"{adapter.base}: {said}; use another model, or train it again"
 
@@ -99,7 +99,7 @@ def test_a_pair_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model
     arrays[name][1, 2] = np.inf
     save_file(arrays, path)
     with pytest.raises(InputError, match=rf"1 of \d weights hold numbers that are not finite: {name}; use another"):
-        merge_adapter(adapter, model, skeleton_of(CONFIG), folder)
+        merge_adapter(adapter, model, abstract_model(CONFIG), folder)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_a_target_that_is_no_linear_layer_of_the_base_is_named(
 ) -> None:
     adapter, folder = saved
     with pytest.raises(InputError, match=f"target_modules names {target}, and the base has no such linear layer"):
-        merge_adapter(replace(adapter, targets=(*TARGETS, target)), model, skeleton_of(CONFIG), folder)
+        merge_adapter(replace(adapter, targets=(*TARGETS, target)), model, abstract_model(CONFIG), folder)
 
 
 def test_the_hash_of_a_model_is_of_its_weights_and_of_what_decides_what_they_compute(tmp_path: Path) -> None:
@@ -206,4 +206,4 @@ def test_a_sum_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model:
     path = folder / "adapter_model.safetensors"
     save_file({name: 1e4 * array for name, array in load_file(path).items()}, path)
     with pytest.raises(InputError, match=r"2 of 2 weights hold numbers that are not finite: layers\.0\.feed_forward"):
-        merge_adapter(replace(adapter, alpha=3e38), model, skeleton_of(CONFIG), folder)
+        merge_adapter(replace(adapter, alpha=3e38), model, abstract_model(CONFIG), folder)

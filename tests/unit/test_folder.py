@@ -14,11 +14,11 @@ from safetensors.numpy import load_file, save_file
 
 from plainformer.adapter import Adapter, hash_of_model
 from plainformer.errors import InputError, WorkError
-from plainformer.folder import ModelFolder, load_folder, model_type_of, named_weights, read_config, save_folder
+from plainformer.folder import ModelFolder, load_folder, model_type_of, named_parameters, read_config, save_folder
 from plainformer.models import EncoderConfig, MaskedLanguageModel, Transformer, TransformerConfig
 from plainformer.nn.lora import adapt
-from plainformer.text.tokenizer import Tokenizer
-from plainformer.text.word import train_word
+from plainformer.tokenizer.tokenizer import Tokenizer
+from plainformer.tokenizer.word import train_word
 
 ENGLISH, GERMAN = "one two three four five six seven", "eins zwei drei vier fünf sechs sieben acht neun"
 CONFIG = TransformerConfig(
@@ -49,7 +49,7 @@ def folder(content: ModelFolder, tmp_path: Path) -> Path:
 def test_what_is_loaded_is_what_was_saved(content: ModelFolder, folder: Path) -> None:
     loaded = load_folder(folder)
     assert loaded.model.config == CONFIG
-    saved, read = named_weights(content.model), named_weights(loaded.model)
+    saved, read = named_parameters(content.model), named_parameters(loaded.model)
     assert list(read) == list(saved)
     assert all(np.array_equal(read[name], saved[name]) for name in saved)
     assert loaded.source_tokenizer.fingerprint == content.source_tokenizer.fingerprint
@@ -78,7 +78,7 @@ def test_a_joint_vocabulary_is_saved_once(tmp_path: Path) -> None:
 
 
 def test_names_of_weights_are_paths_in_the_model(content: ModelFolder) -> None:
-    names = list(named_weights(content.model))
+    names = list(named_parameters(content.model))
     assert len(names) == len(set(names))
     for name in (
         "source_embedding.table",
@@ -228,8 +228,8 @@ def test_a_place_that_cannot_be_written_is_a_failure_at_work(content: ModelFolde
 def test_saving_again_replaces_the_weights(content: ModelFolder, folder: Path) -> None:
     doubled = jax.tree.map(lambda leaf: 2.0 * leaf, content.model)
     save_folder(ModelFolder(doubled, content.source_tokenizer, content.target_tokenizer), folder)
-    read = named_weights(load_folder(folder).model)
-    assert all(np.array_equal(read[name], 2.0 * leaf) for name, leaf in named_weights(content.model).items())
+    read = named_parameters(load_folder(folder).model)
+    assert all(np.array_equal(read[name], 2.0 * leaf) for name, leaf in named_parameters(content.model).items())
 
 
 def test_a_model_takes_the_place_of_an_adapter_and_an_adapter_that_of_a_model(
@@ -245,8 +245,8 @@ def test_a_model_takes_the_place_of_an_adapter_and_an_adapter_that_of_a_model(
         save_folder(saved, place)
         assert [path.name for path in place.glob("*.safetensors")] == [weights]
         assert (place / "adapter_config.json").exists() == (saved is adapted)
-        read = named_weights(load_folder(place).model)
-        for name, leaf in named_weights(content.model).items():
+        read = named_parameters(load_folder(place).model)
+        for name, leaf in named_parameters(content.model).items():
             np.testing.assert_array_equal(read[name], times * leaf)
 
 
@@ -262,4 +262,4 @@ def test_an_adapter_does_not_take_the_place_of_its_base(content: ModelFolder, fo
     adapter = Adapter(folder, hash_of_model(folder), 2, 3.0, ("output",))
     with pytest.raises(InputError, match="the adapter would take the place of the model that it belongs to"):
         save_folder(replace(content, model=pairs, adapter=adapter), folder)
-    assert named_weights(load_folder(folder).model)
+    assert named_parameters(load_folder(folder).model)

@@ -12,7 +12,7 @@ PAGE_FAULTS = f"""
 import resource
 from concurrent.futures import ThreadPoolExecutor
 
-from plainformer.machine import keep_freed_memory
+from plainformer.runtime import keep_freed_memory
 
 KEEP
 with ThreadPoolExecutor(2) as threads:  # that have heaps before JAX has threads, as those have that encode text

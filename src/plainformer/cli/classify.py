@@ -15,7 +15,7 @@ from plainformer.cli.reading import Cut, TruncateOption, Unknown, check_source, 
 from plainformer.cli.work import begin_work
 
 if TYPE_CHECKING:
-    from plainformer.decode.labeller import Label, Labeller
+    from plainformer.decode.text_classifier import Label, Labeller
 
 
 def classify(
@@ -40,9 +40,9 @@ def classify(
     vocabulary lacks, which is read as unknown.
     """
     check_source(text, file, "texts", fix="name a file of texts, one a line")
-    from plainformer.decode.labeller import Labeller
     from plainformer.decode.load import load_as
-    from plainformer.text.truncation import said_of_cut
+    from plainformer.decode.text_classifier import Labeller
+    from plainformer.tokenizer.truncation import said_of_cut
 
     begin_work()
     labeller, unknown, cut, bad = load_as(model, Labeller, base=base), Unknown(), Cut(), BadLines(on_bad_line)

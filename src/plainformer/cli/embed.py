@@ -50,10 +50,10 @@ def embed(
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     if output is not None:
         check_output(output)
-    from plainformer.decode.labeller import Labeller
     from plainformer.decode.load import load_as
-    from plainformer.decode.reader import Reader
-    from plainformer.text.truncation import said_of_cut
+    from plainformer.decode.mask_filler import Reader
+    from plainformer.decode.text_classifier import Labeller
+    from plainformer.tokenizer.truncation import said_of_cut
 
     begin_work()
     encoder, unknown = load_as(model, (Reader, Labeller), "embed", base=base), Unknown()
@@ -107,7 +107,7 @@ def _numbers(vector: "NDArray[np.float32]") -> list[float]:
 def _write(vectors: "NDArray[Any]", path: Path) -> None:
     import numpy as np
 
-    from plainformer import atomic
+    from plainformer.files import atomic
 
     try:
         with atomic.replacing(path) as partial, partial.open("wb") as file:

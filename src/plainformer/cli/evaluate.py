@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from plainformer import atomic
 from plainformer.cli.base import BaseOption
 from plainformer.cli.output import check_output, one_line
 from plainformer.cli.own_data import moved_to
@@ -18,8 +17,9 @@ from plainformer.cli.train import Set
 from plainformer.cli.usage import STDIN
 from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
+from plainformer.files import atomic
+from plainformer.files.toml import inline
 from plainformer.spelling import Said, option
-from plainformer.toml import inline
 
 
 def evaluate(

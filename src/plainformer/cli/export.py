@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from plainformer.atomic import check_new_folder
 from plainformer.cli.base import BaseOption
 from plainformer.errors import InputError
+from plainformer.files.atomic import check_new_folder
 
 LAYOUTS = ("huggingface",)
 

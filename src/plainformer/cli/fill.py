@@ -15,7 +15,7 @@ from plainformer.cli.reading import Cut, check_source, texts_or_lines
 from plainformer.cli.work import begin_work
 
 if TYPE_CHECKING:
-    from plainformer.decode.reader import Guess
+    from plainformer.decode.mask_filler import Guess
 
 
 def fill(
@@ -40,7 +40,7 @@ def fill(
     """
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     from plainformer.decode.load import load_as
-    from plainformer.decode.reader import Reader, said_of_windows
+    from plainformer.decode.mask_filler import Reader, said_of_windows
 
     begin_work()
     reader, cut, bad = load_as(model, Reader, base=base), Cut(), BadLines(on_bad_line)

@@ -16,7 +16,7 @@ from plainformer.cli.work import begin_work, say_aside
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
-    from plainformer.decode.writer import Piece, Writer
+    from plainformer.decode.text_generator import Piece, Writer
 
 MOST_NAMED = 20  # of the unknown characters of a prompt
 
@@ -91,7 +91,7 @@ def generate(
     _check_options(beam, searched, sampled | _given(stop=stop, samples=None if samples == 1 else samples))
     stops = [_stop(string) for string in stop or []]
     from plainformer.decode.load import load_as
-    from plainformer.decode.writer import Writer
+    from plainformer.decode.text_generator import Writer
 
     begin_work()
     writer = load_as(model, Writer, weights=weights, base=base, say=say_aside)

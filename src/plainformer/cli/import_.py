@@ -5,9 +5,9 @@ from typing import Annotated
 
 import typer
 
-from plainformer.atomic import check_new_folder
 from plainformer.cli.base import BaseOption
 from plainformer.errors import InputError
+from plainformer.files.atomic import check_new_folder
 
 
 def import_(
@@ -31,7 +31,7 @@ def import_(
     from plainformer.decode.load import settings_of
     from plainformer.folder import load_folder, model_type_of, save_folder
     from plainformer.interop.hub import NAME, fetched
-    from plainformer.models.parts import count_parameters
+    from plainformer.models.build import count_parameters
 
     if not checkpoint:
         raise InputError("no checkpoint is named", where="CHECKPOINT", fix="name a folder, or a model of the hub")

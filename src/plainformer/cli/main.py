@@ -32,7 +32,7 @@ from plainformer.cli import (
 )
 from plainformer.cli.usage import Verb, in_words
 from plainformer.errors import PlainformerError, reason
-from plainformer.machine import collect_garbage_rarely
+from plainformer.runtime import collect_garbage_rarely
 from plainformer.spelling import for_the_shell
 
 NO_MEMORY = (
@@ -107,8 +107,8 @@ def run() -> None:
     try:
         main()
     except SystemExit as end:
-        if "plainformer.programs.program" in sys.modules:
-            from plainformer.programs.program import compile_no_more
+        if "plainformer.programs.compiled" in sys.modules:
+            from plainformer.programs.compiled import compile_no_more
 
             compile_no_more()
         if not isinstance(end, Interrupted):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from plainformer.errors import InputError
-from plainformer.toml import inline, parse
+from plainformer.files.toml import inline, parse
 
 _UNITS = {"translation": "pairs", "classification": "texts"}
 _SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl", ".tmx", ".gz")

@@ -15,7 +15,7 @@ from plainformer.cli.bad_lines import BadLines
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
-    from plainformer.text import Tokenizer
+    from plainformer.tokenizer import Tokenizer
 
 READ = 1 << 16  # bytes taken from a stream at once
 # Lines taken at once: of a stream few at first, so that something is seen soon, then more, since many go faster.

@@ -18,9 +18,9 @@ from plainformer.errors import InputError
 
 if TYPE_CHECKING:
     from plainformer.decode.score import PairScore
+    from plainformer.decode.text_generator import TextScore, Writer
     from plainformer.decode.translator import Translator
-    from plainformer.decode.writer import TextScore, Writer
-    from plainformer.text import Tokenizer
+    from plainformer.tokenizer import Tokenizer
 
 LONGEST = 1024  # tokens of a source, or of a target, that is scored
 
@@ -53,8 +53,8 @@ def score(
     if text and lines:
         raise InputError("--lines is for what is read", fix="give texts, or --lines")
     from plainformer.decode.load import load_as
+    from plainformer.decode.text_generator import Writer
     from plainformer.decode.translator import Translator
-    from plainformer.decode.writer import Writer
 
     begin_work()
     loaded = load_as(model, (Writer, Translator), "score", base=base, say=None)

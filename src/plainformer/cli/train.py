@@ -13,8 +13,8 @@ from plainformer.cli.recipes import names
 from plainformer.cli.usage import STDIN
 from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
+from plainformer.files.toml import inline, key_of
 from plainformer.spelling import Said, command, option
-from plainformer.toml import inline, key_of
 
 if TYPE_CHECKING:
     from plainformer.recipe import Recipe
@@ -121,10 +121,10 @@ def stopped(run: Path) -> str:
 
 def begin_machine_code() -> None:
     """Begin with what training will call, before all else that takes long; `run_recipe` says so."""
-    from plainformer.nn import foreign_code
+    from plainformer.kernels.cpu import build
 
-    if foreign_code.computes_on_a_processor():
-        foreign_code.make_ahead(foreign_code.TRAINING)
+    if build.computes_on_a_processor():
+        build.precompile(build.TRAINING)
 
 
 def _loaded(recipe: str, changes: list[str], **own: Any) -> "Recipe":

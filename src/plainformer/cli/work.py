@@ -13,9 +13,9 @@ def say_aside(line: str) -> None:
 
 
 def begin_work(*, one_heap: bool = True) -> None:
-    """Set this process up to compute; `one_heap` is `machine.keep_freed_memory`'s."""
-    from plainformer.machine import cache_folder, keep_compiled_programs, keep_freed_memory
+    """Set this process up to compute; `one_heap` is `runtime.keep_freed_memory`'s."""
     from plainformer.programs import kept
+    from plainformer.runtime import cache_folder, keep_compiled_programs, keep_freed_memory
     from plainformer.waiting import watch
 
     keep_freed_memory(one_heap=one_heap)

@@ -3,7 +3,6 @@
 Downloads are in `plainformer.data.fetch`, apart: the network is imported only where it is used.
 """
 
-from plainformer.data.corpus import Pairs as Pairs, fingerprint as fingerprint, read_pairs as read_pairs
 from plainformer.data.formats import read_lines as read_lines
 from plainformer.data.labelled import Labelled as Labelled, read_labelled as read_labelled
 from plainformer.data.labelled_report import (
@@ -13,4 +12,5 @@ from plainformer.data.labelled_report import (
 )
 from plainformer.data.labels import check_labels as check_labels, label_names as label_names
 from plainformer.data.origins import Origins as Origins
+from plainformer.data.pairs import Pairs as Pairs, fingerprint as fingerprint, read_pairs as read_pairs
 from plainformer.data.report import Cleaned as Cleaned, CleaningReport as CleaningReport, clean as clean

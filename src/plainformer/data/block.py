@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.data.ahead import ahead
 from plainformer.data.permutation import permuted
+from plainformer.data.prefetch import ahead
 from plainformer.errors import InputError
 
 _ORDER, _SHIFT = 1, 2  # what is drawn for an epoch, each from numbers of its own

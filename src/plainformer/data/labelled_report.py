@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from plainformer.data.labelled import Labelled
 from plainformer.data.report import Lengths, lengths_of, unknown_rate, warning_of_overlap
 from plainformer.errors import InputError, some_of
-from plainformer.text.truncation import Truncate, kept_of, truncated
+from plainformer.tokenizer.truncation import Truncate, kept_of, truncated
 
 REASONS: tuple[str, ...] = ("empty", "too long")
 """Why a text is dropped, in the order in which they are tried."""

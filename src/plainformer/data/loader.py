@@ -6,9 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.data.ahead import ahead
 from plainformer.data.bucket import Bucket, choose_buckets
 from plainformer.data.epoch import Epochs
+from plainformer.data.prefetch import ahead
 from plainformer.errors import InputError
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.data import block
-from plainformer.data.ahead import ahead
 from plainformer.data.block import BlockLoader, Blocks
+from plainformer.data.prefetch import ahead
 from plainformer.errors import InputError
-from plainformer.text import Tokenizer
-from plainformer.text.vocabulary import special_tokens, word_starts
+from plainformer.tokenizer import Tokenizer
+from plainformer.tokenizer.vocabulary import special_tokens, word_starts
 
 MASKED, REPLACED = 0.8, 0.1
 """The shares of the chosen tokens that become the mask, and another token; the rest stay."""

@@ -6,9 +6,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.data.ahead import ahead
 from plainformer.data.bucket import Lengths
 from plainformer.data.loader import Batch, Filling, Ragged, SpecialIds
+from plainformer.data.prefetch import ahead
 from plainformer.errors import InputError
 
 OPEN = 8  # rows that pairs are still put into: with more of them rows are fuller, and packing takes longer

@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from plainformer.data.corpus import Pairs
+from plainformer.data.pairs import Pairs
 from plainformer.errors import InputError
 
 MUCH = 5

@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from plainformer.data.embedded import TEXTS
+from plainformer.data.builtin import TEXTS
 from plainformer.data.find import suggestion, without_gz
 from plainformer.data.formats import json_texts, text_blocks
 from plainformer.errors import InputError, some_of

@@ -20,11 +20,12 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer import atomic
 from plainformer.data.text import CHUNK, Chunk, RunningText
+from plainformer.devices import cores
 from plainformer.errors import WorkError
-from plainformer.machine import cache_folder, cores
-from plainformer.text import Tokenizer
+from plainformer.files import atomic
+from plainformer.runtime import cache_folder
+from plainformer.tokenizer import Tokenizer
 
 Progress = Callable[[int, int], None]
 """Called with the characters done and the characters in all."""
@@ -80,7 +81,7 @@ def encode_text(
     """The ids of `text`: encoded by all cores, or mapped if that was done before.
 
     Args:
-        folder: where the files are kept; by default `tokens` in `machine.cache_folder()`.
+        folder: where the files are kept; by default `tokens` in `runtime.cache_folder()`.
         progress: called as the encoding goes, with (characters done, characters in all).
 
     Raises:

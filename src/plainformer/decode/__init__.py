@@ -9,16 +9,16 @@ from plainformer.lazy import lazily
 
 if TYPE_CHECKING:
     from plainformer.decode.beam import beam_search
-    from plainformer.decode.continuation import continuations
-    from plainformer.decode.contract import EncoderDecoder, Hypotheses, Hypothesis
-    from plainformer.decode.generation import generate
-    from plainformer.decode.labeller import Label, Labeller
-    from plainformer.decode.lookahead import best_continuations
-    from plainformer.decode.reader import Guess, Reader
+    from plainformer.decode.beam_language_model import best_continuations
+    from plainformer.decode.mask_filler import Guess, Reader
+    from plainformer.decode.protocols import EncoderDecoder, Hypotheses, Hypothesis
     from plainformer.decode.sampling import sample
+    from plainformer.decode.sampling_loop import continuations
     from plainformer.decode.score import PairScore, score_pairs, score_texts
     from plainformer.decode.settings import GenerationSettings, SamplingSettings
-    from plainformer.decode.writer import Continuation, Piece, TextScore, Writer
+    from plainformer.decode.text_classifier import Label, Labeller
+    from plainformer.decode.text_generator import Continuation, Piece, TextScore, Writer
+    from plainformer.decode.translate_batches import generate
 
 __all__ = [
     "Continuation",

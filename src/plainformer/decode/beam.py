@@ -35,14 +35,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from plainformer.decode.beam_state import SLOTS, Query, Search
+from plainformer.decode.beam_step import extended, looked_at
 from plainformer.decode.constraints import Candidates, Rules, best_candidates, next_logprobs
-from plainformer.decode.contract import CachedDecoder, EncoderDecoder, Hypotheses
-from plainformer.decode.extension import extended, looked_at
-from plainformer.decode.search import SLOTS, Query, Search
+from plainformer.decode.protocols import EncoderDecoder, Hypotheses
 from plainformer.decode.settings import GenerationSettings
-from plainformer.nn.cache import Placement
-from plainformer.nn.int8 import Grouped
-from plainformer.programs.program import program
+from plainformer.equations.masks import AttentionMask
+from plainformer.nn.cache import CacheSlots
+from plainformer.programs.compiled import program
+from plainformer.quantize.prepare import uses_cpu_kernels
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 
 
@@ -166,7 +167,7 @@ def widened(query: Query, search: Search, slots: int) -> Search:
         lambda s: (s.decoder, s.lineage, s.tokens, s.finished.tokens),
         search,
         (
-            query.model.widen(search.decoder, slots * beam),
+            query.model.grow(search.decoder, slots * beam),
             filled(search.lineage, -1),
             filled(search.tokens, query.rules.pad),
             filled(search.finished.tokens, query.rules.pad),
@@ -197,25 +198,20 @@ def _advance(query: Query, search: Search) -> Search:
     slot = jnp.argmin(_taken(search)).astype(jnp.int32)  # the first that is free
     lineage = search.lineage.at[:, :, slot].set(jnp.arange(beam)[None, :])
     place, positions = query.before + slot * beam, query.read + search.step[:, None]
-    at = Placement(place, positions, _visible(query, lineage), live=search.logprobs > -jnp.inf)
-    logits, decoder = query.model.extend(search.last, search.decoder, at)
+    slots = CacheSlots(place, positions, AttentionMask(_visible(query, lineage)), active=search.logprobs > -jnp.inf)
+    logits, decoder = query.model.extend(search.last, search.decoder, slots)
     candidates = _candidates(query, search, logits.reshape(batch * beam, -1))
     return extended(query, eqx.tree_at(lambda s: (s.decoder, s.lineage), search, (decoder, lineage)), candidates)
 
 
 def _candidates(query: Query, search: Search, logits: Float[Array, "rows vocab"]) -> Candidates:
-    """What each row may go on with: as many as are looked at, where machine code ranks them, else every token."""
+    """What each row may go on with: as many as are looked at, where a CPU kernel ranks them, else every token."""
     _, beam, slots = search.tokens.shape
     history, step = search.tokens.reshape(-1, slots), jnp.repeat(search.step, beam)
     given = logits, history, step, query.rules, query.allowed, jnp.repeat(search.bounds, beam)
-    if ranks_by_machine_code(query.model):
+    if uses_cpu_kernels(query.model):
         return best_candidates(*given, looked_at(query, beam))
     return Candidates(next_logprobs(*given), None)
-
-
-def ranks_by_machine_code(model: CachedDecoder) -> bool:
-    """Whether it decodes by machine code, which then is there to rank words, too: where its weights are int8."""
-    return isinstance(getattr(model, "output", None), Grouped)
 
 
 def _taken(search: Search) -> Bool[Array, " slots"]:

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.decode.settings import GenerationSettings
-from plainformer.nn.best_words import best_words
+from plainformer.kernels.top_k import top_k
 from plainformer.shapes import Array, Bool, Float, Int
 
 
@@ -148,9 +148,9 @@ def best_candidates(
     bound: Int[Array, " rows"] | None,
     number: int,
 ) -> Candidates:
-    """The best `number` of `next_logprobs`, by machine code (`nn/best_words.py`)."""
+    """The best `number` of `next_logprobs`, ranked by a kernel (`kernels/top_k.py`)."""
     number = min(number, logits.shape[1])
-    logprobs, tokens = best_words(*_under_rules(logits, history, step, rules, allowed), number)
+    logprobs, tokens = top_k(*_under_rules(logits, history, step, rules, allowed), number)
     for rows, token in _forced(step, rules, bound):
         only = jnp.where((jnp.arange(number) == 0) & (token < logits.shape[1]), 0.0, -jnp.inf)
         logprobs = jnp.where(rows[:, None], only[None, :], logprobs)

@@ -7,19 +7,19 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from plainformer.adapter import ADAPTER_CONFIG
-from plainformer.decode.labeller import Labeller
-from plainformer.decode.reader import Reader
+from plainformer.decode.mask_filler import Reader
+from plainformer.decode.text_classifier import Labeller
+from plainformer.decode.text_generator import Writer
 from plainformer.decode.translator import Translator
-from plainformer.decode.writer import Writer
+from plainformer.devices import default_device
 from plainformer.errors import InputError, shown
 from plainformer.folder import Model, ModelFolder, has_weights, load_folder, read_config
 from plainformer.given import place
-from plainformer.machine import default_device
+from plainformer.kernels.cpu import build
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
-from plainformer.nn import foreign_code
-from plainformer.nn.laid_out import INT8, Precision
+from plainformer.quantize.linear import INT8, Precision
 from plainformer.spelling import command, tells_the_shell
 
 PLACES = ("average", "best", "last")
@@ -74,7 +74,7 @@ def load(
         raise InputError(f"there are no {named} weights", fix=f"choose {', '.join(get_args(Precision))}")
     found = find_model(place(folder, "a model folder or a run"))
     if weights in INT8 and default_device().platform == "cpu":
-        foreign_code.make_ahead(foreign_code.DECODING)
+        build.precompile(build.DECODING)
     content = load_folder(found, None if base is None else Path(base))
     user = USERS[type(content.model)].of(content)
     if say is not None and (left_out := content.generation_file.left_out):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
-from plainformer.decode.search import SLOTS
+from plainformer.decode.beam_state import SLOTS
 from plainformer.errors import InputError
 from plainformer.models.config import TransformerConfig
 

@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.decode.contract import EncoderDecoder, Hypothesis
+from plainformer.decode.protocols import EncoderDecoder, Hypothesis
 from plainformer.decode.sampling import in_range
 from plainformer.decode.settings import GenerationSettings, SamplingSettings
-from plainformer.decode.window import window_start
+from plainformer.decode.sliding_window import window_start
 from plainformer.models.language_model import LanguageModel
 from plainformer.shapes import Array, Float, Ids, Int, PRNGKeyArray, Valid
 

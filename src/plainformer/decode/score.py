@@ -10,11 +10,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.batch import check_ids, check_vocabulary, group_by_length, pad_rows, shaped
-from plainformer.decode.contract import EncoderDecoder
-from plainformer.decode.window import windows
+from plainformer.decode.protocols import EncoderDecoder
+from plainformer.decode.sliding_window import windows
 from plainformer.errors import InputError
 from plainformer.models.language_model import LanguageModel
-from plainformer.programs.program import program
+from plainformer.programs.compiled import program
 from plainformer.shapes import Array, Float, Ids, Int, Valid
 
 MOST_NATS = 700.0  # e to more is no float

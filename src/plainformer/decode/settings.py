@@ -16,7 +16,7 @@ from plainformer.decode.limits import (
     MOST_TOKENS,
 )
 from plainformer.errors import InputError, shown
-from plainformer.fields import is_of_type
+from plainformer.files.json_object import is_of_type
 
 LengthPenalty = Literal["gnmt", "average", "none"]
 Beam = Literal["shrinking", "full"]

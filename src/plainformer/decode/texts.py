@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 from plainformer.errors import InputError
 from plainformer.given import strings
-from plainformer.text import Tokenizer
-from plainformer.text.truncation import Truncate, said_of_cut, truncated
+from plainformer.tokenizer import Tokenizer
+from plainformer.tokenizer.truncation import Truncate, said_of_cut, truncated
 
 OnCut = Callable[[Sequence[str]], None]
 """Told the places of the texts that were truncated, or of which a part was read."""
@@ -42,7 +42,7 @@ def encode_texts(
             not to be truncated, or one that the vocabulary cannot spell.
     """
     texts = strings(texts, what)
-    rows, places = tokenizer.encode_batch(texts), places_of(texts, where, what)
+    rows, places = tokenizer.encode_batch(texts), capacity(texts, where, what)
     for place, text, ids in zip(places, texts, rows, strict=True):
         if not ids:
             raise InputError(f"the {what} is empty", where=place, fix=fix)
@@ -62,7 +62,7 @@ def enclose(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
     return [tokenizer.bos_id, *ids, tokenizer.eos_id]
 
 
-def places_of(texts: Sequence[str], where: Sequence[str] | None, what: str = "text") -> Sequence[str]:
+def capacity(texts: Sequence[str], where: Sequence[str] | None, what: str = "text") -> Sequence[str]:
     """The place of each text, for an error: as given, or its number. Raises InputError for places of others."""
     if where is None:
         return [f"{what} {number}" for number in range(1, len(texts) + 1)]

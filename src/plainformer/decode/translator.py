@@ -7,18 +7,19 @@ from itertools import islice
 from typing import Any
 
 from plainformer.decode.batch import position_limit
-from plainformer.decode.generation import generate
 from plainformer.decode.own import settings_in
 from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings, changed, check_tokens
-from plainformer.decode.texts import places_of
+from plainformer.decode.texts import capacity
+from plainformer.decode.translate_batches import generate
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, callables, instance, strings, whole
 from plainformer.models.transformer import Transformer
-from plainformer.nn.laid_out import Precision
+from plainformer.quantize.linear import Precision
+from plainformer.quantize.prepare import prepare
 from plainformer.spelling import option
-from plainformer.text import Tokenizer
+from plainformer.tokenizer import Tokenizer
 
 MOST_AT_ONCE = 1_000_000  # texts of a stream
 
@@ -175,7 +176,7 @@ class Translator:
         if limit is not None and limit - 1 < most:  # the end of sentence takes one
             most, fix = limit - 1, "split it into sentences: the model has no more positions"
         encode = (tokenizer or self.source_tokenizer).encode_batch
-        for place, ids in zip(places_of(texts, where), encode(texts), strict=True):
+        for place, ids in zip(capacity(texts, where), encode(texts), strict=True):
             if len(ids) > most:
                 raise InputError(
                     f"the line has {len(ids):,} tokens, and at most {most:,} are taken at once",
@@ -186,7 +187,7 @@ class Translator:
     @cached_property
     def _decoder(self) -> Transformer:
         """The model that translates. In float32 it is the one that was loaded: a beam has rows enough for its order."""
-        return self.model if self.weights == "float32" else self.model.for_decoding(self.weights)
+        return self.model if self.weights == "float32" else prepare(self.model, self.weights)
 
     def _sayable(self) -> Collection[int] | None:
         """All tokens but the one for what the vocabulary lacks: it stands for no text, and would be dropped unseen."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
-from plainformer.data.corpus import Pairs
+from plainformer.data.pairs import Pairs
 from plainformer.decode.translator import Translator
 from plainformer.evaluate.bleu import check_tokenizer, score_translations
 from plainformer.evaluate.report import Likelihood, Report

@@ -9,11 +9,11 @@ import numpy as np
 
 from plainformer.data.labelled import Labelled
 from plainformer.data.labels import check_labels, check_readable
-from plainformer.decode.labeller import Labeller
+from plainformer.decode.text_classifier import Labeller
 from plainformer.errors import InputError
 from plainformer.evaluate.classification import ClassificationScores, score_labels
 from plainformer.evaluate.report import Likelihood, environment
-from plainformer.text.truncation import said_of_cut
+from plainformer.tokenizer.truncation import said_of_cut
 
 CHUNK = 512  # texts told apart between two reports of progress
 

@@ -9,8 +9,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from plainformer import atomic
 from plainformer.errors import WorkError
+from plainformer.files import atomic
 
 
 def versions(*packages: str) -> dict[str, str]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, fields
 
 import jax
 
-from plainformer.folder import AnyConfig, skeleton_of
+from plainformer.folder import AnyConfig, abstract_model
 from plainformer.models.config import LanguageModelConfig, SingleStackConfig, TransformerConfig
 
 
@@ -26,7 +26,7 @@ def parts(config: AnyConfig) -> list[Part]:
     """Every parameter array of the model that `config` describes, without making it. A tied table stands once."""
     return [
         Part(jax.tree_util.keystr(path, simple=True, separator="."), leaf.shape)
-        for path, leaf in jax.tree_util.tree_leaves_with_path(skeleton_of(config))
+        for path, leaf in jax.tree_util.tree_leaves_with_path(abstract_model(config))
     ]
 
 

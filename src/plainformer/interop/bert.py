@@ -12,7 +12,7 @@ from plainformer.interop.differences import differing, grouped_heads, odd_widths
 from plainformer.interop.family import Family, Row
 from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LABELS, MOST_LAYERS, Settings
 from plainformer.models.config import Config, EncoderConfig
-from plainformer.text import Tokenizer
+from plainformer.tokenizer import Tokenizer
 
 CLASSIFIER = "BertForSequenceClassification"
 WITH_HEAD = ("BertForMaskedLM", "BertForPreTraining")

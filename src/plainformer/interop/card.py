@@ -6,7 +6,7 @@ from pathlib import PureWindowsPath
 from typing import Any
 
 from plainformer.models.config import EncoderConfig, LanguageModelConfig
-from plainformer.models.skeleton import AnyConfig
+from plainformer.models.parameters import AnyConfig
 
 AUTO = {
     "text-generation": "AutoModelForCausalLM",

@@ -8,19 +8,19 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError
 
-from plainformer import atomic
 from plainformer.errors import InputError, WorkError, reason
+from plainformer.files import atomic
+from plainformer.files.json_object import write_object
+from plainformer.files.safetensors import write_arrays
 from plainformer.interop import sentence
 from plainformer.interop.card import card_of
 from plainformer.interop.families import FAMILIES
 from plainformer.interop.family import Family
-from plainformer.interop.table import pairs_of
+from plainformer.interop.weight_map import pairs_of
 from plainformer.interop.weights import Weights
-from plainformer.json_object import write_object
 from plainformer.models.config import EncoderConfig, LanguageModelConfig
-from plainformer.models.skeleton import AnyConfig, Model, named_weights
-from plainformer.text import Tokenizer
-from plainformer.weights_file import write_arrays
+from plainformer.models.parameters import AnyConfig, Model, named_parameters
+from plainformer.tokenizer import Tokenizer
 
 LEFT_BEHIND = "settings of its search that could not go along"
 """What a card, and a command, call `left_behind`."""
@@ -71,7 +71,7 @@ def as_checkpoint(model: Model, where: Path) -> tuple[Family, dict[str, Any], We
     """
     family = family_for(model.config)
     model = family.prepared(model)
-    ours = {name: np.asarray(leaf, np.float32) for name, leaf in named_weights(model).items()}
+    ours = {name: np.asarray(leaf, np.float32) for name, leaf in named_parameters(model).items()}
     pairs = {pair.theirs: pair for pair in pairs_of(family, model.config)}
     settings = {"architectures": [family.architecture(model.config)], **family.config_to(model.config)}
     shapes = {name: pair.shape for name, pair in pairs.items()}
@@ -136,7 +136,7 @@ def _generation(family: Family, content: Export, config: AnyConfig) -> dict[str,
 
 def _weights(family: Family, model: Model) -> dict[str, np.ndarray]:
     """All weights by their names there, rows of padding cut off."""
-    ours = {name: np.asarray(leaf, np.float32) for name, leaf in named_weights(model).items()}
+    ours = {name: np.asarray(leaf, np.float32) for name, leaf in named_parameters(model).items()}
     return {pair.theirs: pair.write(ours) for pair in pairs_of(family, model.config)}
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from plainformer.models.config import Config
-from plainformer.text import Tokenizer
+from plainformer.tokenizer import Tokenizer
 
 Layout = Literal["same", "transposed", "one row"]
 """How their array lies beside ours: as it is; with its two axes exchanged; as a matrix of one row, ours a vector."""
@@ -21,7 +21,7 @@ class Row:
 
     Attributes:
         theirs: its name; `{layer}` stands for 0, 1, 2 … as long as our model has such a layer.
-        ours: the path in our model (`models.skeleton.named_weights`). Several are side by side in theirs, along the
+        ours: the path in our model (`models.skeleton.named_parameters`). Several are side by side in theirs, along the
             last axis once it lies as ours do. A row of which our model has none does not count.
         layout: how theirs lies.
         vocab: the setting of our configuration that says how many tokens its first axis (theirs) counts; the padding

@@ -10,11 +10,11 @@ from typing import Any
 from plainformer.interop.differences import differing, grouped_heads, odd_widths
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import sampling_from, sampling_keys, sampling_to
-from plainformer.interop.losses import sampling_left_out
 from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LAYERS, Settings
+from plainformer.interop.unsupported import sampling_left_out
 from plainformer.models.config import Config, LanguageModelConfig
 from plainformer.models.language_model import LanguageModel
-from plainformer.models.skeleton import with_zero_biases
+from plainformer.models.parameters import with_zero_biases
 
 ALIASES = {
     "hidden_size": "n_embd",

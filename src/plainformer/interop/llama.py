@@ -6,14 +6,14 @@ Its linear maps are PyTorch's: matrices (d_out, d_in). The features of a head ar
 from collections.abc import Mapping
 from typing import Any
 
+from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.errors import shown
 from plainformer.interop.differences import differing
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import sampling_from, sampling_keys, sampling_to
-from plainformer.interop.losses import sampling_left_out
 from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LAYERS, Settings
+from plainformer.interop.unsupported import sampling_left_out
 from plainformer.models.config import Config, LanguageModelConfig
-from plainformer.nn.rope_scaling import RopeScaling
 
 CONTEXT, THETA = 2048, 10_000.0
 """Their defaults."""

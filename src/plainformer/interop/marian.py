@@ -12,14 +12,14 @@ from plainformer.errors import shown
 from plainformer.interop.differences import differing, odd_widths
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import search_from, search_keys, search_to
-from plainformer.interop.losses import search_left_behind, search_left_out
 from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LAYERS, Settings
-from plainformer.interop.start import FORMER, model_with_start, tokenizer_with_start
+from plainformer.interop.unsupported import search_left_behind, search_left_out
+from plainformer.interop.zero_start import FORMER, model_with_start, tokenizer_with_start
 from plainformer.models.config import Config, TransformerConfig
+from plainformer.models.parameters import with_zero_biases
 from plainformer.models.reorder import with_sines_first
-from plainformer.models.skeleton import with_zero_biases
 from plainformer.models.transformer import Transformer
-from plainformer.text import Tokenizer
+from plainformer.tokenizer import Tokenizer
 
 ALIASES = {
     "num_attention_heads": "encoder_attention_heads",

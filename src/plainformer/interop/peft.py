@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plainformer.files.json_object import read_object
+from plainformer.files.safetensors import ADAPTER_CONFIG
 from plainformer.interop.settings import Settings
-from plainformer.json_object import read_object
-from plainformer.weights_file import ADAPTER_CONFIG
 
 TASKS = ("CAUSAL_LM", "SEQ_2_SEQ_LM", "SEQ_CLS", "FEATURE_EXTRACTION")
 READ = {"peft_type", "task_type", "r", "lora_alpha", "rank_pattern", "alpha_pattern", "use_rslora", "use_dora", "bias"}

@@ -11,16 +11,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.errors import InputError, shown
-from plainformer.interop import table
+from plainformer.files.json_object import read_object
+from plainformer.files.safetensors import check_finite
+from plainformer.interop import weight_map as table
 from plainformer.interop.family import Family
-from plainformer.interop.losses import decoding_settings
-from plainformer.interop.table import Pair, located, pairs_of
+from plainformer.interop.unsupported import decoding_settings
+from plainformer.interop.weight_map import Pair, located, pairs_of
 from plainformer.interop.weights import Weights, open_weights
-from plainformer.json_object import read_object
-from plainformer.machine import return_freed_memory
-from plainformer.models.skeleton import AnyConfig, Model, skeleton_of, with_weights
-from plainformer.text import Tokenizer, foreign
-from plainformer.weights_file import check_finite
+from plainformer.models.parameters import AnyConfig, Model, abstract_model, with_weights
+from plainformer.runtime import return_freed_memory
+from plainformer.tokenizer import Tokenizer, import_files
 
 TOKENIZERS = ("tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model", "source.spm")
 """Files by one of which a folder has a tokenizer of its own."""
@@ -43,7 +43,7 @@ def load_model(family: Family, config: AnyConfig, folder: Path) -> Model:
 
 def build_model(family: Family, config: AnyConfig, weights: Weights) -> Model:
     """`load_model`, of weights that are open."""
-    skeleton, pairs = skeleton_of(config), pairs_of(family, config)
+    skeleton, pairs = abstract_model(config), pairs_of(family, config)
     names = located(family, pairs, weights.shapes, str(weights.where))
     _check_copies(family, pairs, weights, names)
     found: dict[str, jax.Array] = {}
@@ -83,7 +83,7 @@ def read_tokenizers(config: AnyConfig, folder: Path) -> tuple[Tokenizer, Tokeniz
     Raises:
         InputError: there are none, they are damaged, or they have more tokens than the model.
     """
-    found = foreign.read_tokenizers(folder)
+    found = import_files.read_tokenizers(folder)
     for tokenizer, tokens in zip(found, config.vocabularies, strict=True):
         if tokenizer.vocab_size > tokens:
             what = f"the tokenizer has {tokenizer.vocab_size} tokens, and the model {tokens}"

@@ -8,9 +8,9 @@ What its modules do after the encoder, and how long a text may be, are settings 
 from pathlib import Path
 from typing import Any
 
-from plainformer import atomic
 from plainformer.errors import InputError, shown
-from plainformer.json_object import read_list, read_object, write_object
+from plainformer.files import atomic
+from plainformer.files.json_object import read_list, read_object, write_object
 from plainformer.models.config import EncoderConfig
 
 MODULES = "modules.json"

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from plainformer.errors import InputError, shown
-from plainformer.fields import is_of_type
+from plainformer.files.json_object import is_of_type
 
 Value = TypeVar("Value", int, float, bool, str)
 

@@ -7,9 +7,9 @@ import numpy as np
 
 from plainformer.interop.adapted import PREFIX
 from plainformer.interop.family import Family
-from plainformer.interop.table import pairs_of
+from plainformer.interop.weight_map import pairs_of
 from plainformer.models.config import EncoderConfig, LanguageModelConfig
-from plainformer.models.skeleton import AnyConfig
+from plainformer.models.parameters import AnyConfig
 from plainformer.nn.lora import LowRank
 
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from plainformer.errors import InputError
 from plainformer.extras import require
+from plainformer.files.json_object import read_object
 from plainformer.interop.export import family_for
 from plainformer.interop.family import Family
-from plainformer.json_object import read_object
 from plainformer.models.config import EncoderConfig, TransformerConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
-from plainformer.models.skeleton import AnyConfig, Model
+from plainformer.models.parameters import AnyConfig, Model
 from plainformer.nn.trace import traced
 
 LONGEST = 64  # tokens of a row, where the context has room for them

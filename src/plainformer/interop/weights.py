@@ -14,8 +14,8 @@ import numpy as np
 
 from plainformer.errors import InputError, shown
 from plainformer.extras import require
-from plainformer.json_object import read_object
-from plainformer.weights_file import WEIGHTS, Shape, read_array, shapes_in
+from plainformer.files.json_object import read_object
+from plainformer.files.safetensors import WEIGHTS, Shape, read_array, shapes_in
 
 GET_AGAIN = "get the file again"
 FLOATING = [np.dtype(kind) for kind in (np.float64, np.float32, np.float16, ml_dtypes.bfloat16)]

@@ -7,9 +7,9 @@ from plainformer.models.config import EncoderConfig, LanguageModelConfig, Transf
 from plainformer.models.presets import PRESETS, Preset
 
 if TYPE_CHECKING:
+    from plainformer.models.build import count_parameters
     from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
     from plainformer.models.language_model import LanguageModel, LanguageModelState
-    from plainformer.models.parts import count_parameters
     from plainformer.models.transformer import DecoderState, Transformer
 
 __all__ = [

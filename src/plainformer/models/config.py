@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.errors import InputError, shown
-from plainformer.fields import is_of_type
-from plainformer.nn.rope_scaling import RopeScaling
+from plainformer.files.json_object import is_of_type
 
 Tie = Literal["three-way", "source-target", "target-output", "none"]
 ConfigT = TypeVar("ConfigT", bound="Config")

@@ -15,9 +15,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.equations.masks import padding_mask
+from plainformer.equations.precision import multiply, upcast
 from plainformer.errors import InputError
-from plainformer.models.config import EncoderConfig
-from plainformer.models.parts import (
+from plainformer.models.build import (
     make_added_position,
     make_final_norm,
     make_norm,
@@ -26,16 +27,15 @@ from plainformer.models.parts import (
     make_stack,
     make_transform,
 )
-from plainformer.nn.block import EncoderLayer, split_keys
+from plainformer.models.config import EncoderConfig
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, logits_of
 from plainformer.nn.feed_forward import Transform
+from plainformer.nn.layer import EncoderLayer, split_keys
 from plainformer.nn.linear import Linear
-from plainformer.nn.mask import padding_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.pooling import Pooling
 from plainformer.nn.position import Position
-from plainformer.nn.precision import multiply, upcast
 from plainformer.nn.stack import run_layers
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Ids, Logits, PRNGKeyArray, Valid

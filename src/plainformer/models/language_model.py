@@ -9,18 +9,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.equations.masks import causal_mask
+from plainformer.models.build import make_added_position, make_final_norm, make_stack
 from plainformer.models.config import LanguageModelConfig
-from plainformer.models.parts import make_added_position, make_final_norm, make_stack
-from plainformer.nn.block import EncoderLayer, split_keys
-from plainformer.nn.cache import KeysValues, Placement, empty_cache, in_order, places_of, widen
+from plainformer.nn.cache import CacheSlots, KVCache, capacity, empty_cache, grow, next_slots
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.embedding import Embedding, logits_of
-from plainformer.nn.laid_out import ForDecoding, Precision, lay_out
+from plainformer.nn.embedding import Embedding, OutputHead, logits_of
+from plainformer.nn.layer import EncoderLayer, split_keys
 from plainformer.nn.linear import Linear
-from plainformer.nn.mask import causal_mask
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Position
-from plainformer.nn.stack import run_layers
+from plainformer.nn.stack import extend_layers, run_layers
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Ids, Int, Logits, PRNGKeyArray
 
@@ -28,12 +27,12 @@ from plainformer.shapes import Array, Float, Hidden, Ids, Int, Logits, PRNGKeyAr
 class LanguageModelState(eqx.Module):
     """What generation carries from one token to the next. Every leaf has the batch as its first axis.
 
-    written: places of the caches that are taken, the same number in every row.
-    caches: keys and values of each layer, one place for each token.
+    length: slots of the caches that are taken, the same number in every row.
+    caches: keys and values of each layer, one slot for each token.
     """
 
-    written: Int[Array, " batch"]
-    caches: tuple[KeysValues, ...]
+    length: Int[Array, " batch"]
+    caches: tuple[KVCache, ...]
 
 
 class LanguageModel(eqx.Module):
@@ -47,7 +46,7 @@ class LanguageModel(eqx.Module):
     position: Position | None
     layers: tuple[EncoderLayer, ...]
     norm: Norm | None
-    output: Linear | ForDecoding | None
+    output: Linear | OutputHead | None
     dropout: Dropout
     config: LanguageModelConfig = eqx.field(static=True)
 
@@ -72,8 +71,8 @@ class LanguageModel(eqx.Module):
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf, unless all are NaN."""
-        if isinstance(self.output, ForDecoding):
-            return self.output(hidden)  # its bias says what is no token
+        if isinstance(self.output, OutputHead):
+            return self.output(hidden)
         return logits_of(hidden, self.output_weight, self.config.vocab)
 
     def __call__(self, ids: Ids, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Logits:
@@ -82,38 +81,36 @@ class LanguageModel(eqx.Module):
 
     # --- with a cache --------------------------------------------------------------------------------------------
 
-    def start(self, batch: int, places: int) -> LanguageModelState:
-        """The state before the first token, with room for `places` of them."""
+    def start(self, batch: int, capacity: int) -> LanguageModelState:
+        """The state before the first token, with room for `capacity` of them."""
         config, dtype = self.config, self.embedding.table.dtype
         heads, widths = config.kv_heads or config.heads, (config.key_width, config.value_width)
         return LanguageModelState(
-            written=jnp.zeros(batch, jnp.int32),
+            length=jnp.zeros(batch, jnp.int32),
             caches=tuple(
-                empty_cache(batch, heads, places, *widths, layer.self_attention.kept(dtype)) for layer in self.layers
+                empty_cache(batch, heads, capacity, *widths, layer.self_attention.cache_dtype or dtype)
+                for layer in self.layers
             ),
         )
 
     def extend(
-        self, ids: Ids, state: LanguageModelState, at: Placement | None = None
+        self, ids: Ids, state: LanguageModelState, slots: CacheSlots | None = None
     ) -> tuple[Logits, LanguageModelState]:
         """Read more tokens: the logits (batch, seq, vocab) after each of them, and the state after the last.
 
         No more tokens in all than there is room for; with learned positions, than the context has.
-        Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
+        Tokens follow each other unless `slots` says where each goes: so hypotheses of one sequence go on side by side.
         """
-        places = places_of(state.caches)
-        at = in_order(state.written[0], ids.shape[1], places) if at is None else at
-        x = at.nan_unless_live(self._embed(ids, at.positions, places, None))
-        caches: list[KeysValues] = []
-        for layer, cache in zip(self.layers, state.caches, strict=True):
-            x, cache = layer.extend(x, cache, at)
-            caches.append(cache)
+        room = capacity(state.caches)
+        slots = next_slots(state.length[0], ids.shape[1], room) if slots is None else slots
+        x = slots.nan_unless_active(self._embed(ids, slots.positions, room, None))
+        x, caches = extend_layers(self.layers, x, state.caches, slots)
         x = x if self.norm is None else self.norm(x)
-        return self.project(x), LanguageModelState(state.written + ids.shape[1], tuple(caches))
+        return self.project(x), LanguageModelState(state.length + ids.shape[1], caches)
 
-    def widen(self, state: LanguageModelState, places: int) -> LanguageModelState:
-        """The state with room for `places` tokens more."""
-        return LanguageModelState(state.written, tuple(widen(cache, places) for cache in state.caches))
+    def grow(self, state: LanguageModelState, slots: int) -> LanguageModelState:
+        """The state with room for `slots` tokens more."""
+        return LanguageModelState(state.length, tuple(grow(cache, slots) for cache in state.caches))
 
     # --- embeddings ----------------------------------------------------------------------------------------------
 
@@ -122,13 +119,14 @@ class LanguageModel(eqx.Module):
         """The output projection, which may be the embedding's table."""
         return self.embedding.table.T if self.output is None else self.output.weight
 
-    def for_decoding(self, precision: Precision) -> "LanguageModel":
-        """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
-        return lay_out(self, precision, None, self.config.vocab)
+    @property
+    def output_vocab(self) -> int:
+        """How many rows of the output projection are tokens."""
+        return self.config.vocab
 
-    def _embed(self, ids: Ids, positions: Int[Array, "#batch #seq"], below: int, key: PRNGKeyArray | None) -> Hidden:
-        """Token embeddings, plus positions where they are added, all `below` a number, with dropout on the sum."""
+    def _embed(self, ids: Ids, positions: Int[Array, "#batch #seq"], bound: int, key: PRNGKeyArray | None) -> Hidden:
+        """Token embeddings, plus positions where they are added, all below `bound`, with dropout on the sum."""
         x = self.embedding(ids)
         if self.position is not None:
-            x = x + self.position(positions, below).astype(x.dtype)
+            x = x + self.position(positions, bound).astype(x.dtype)
         return self.dropout(x, key)

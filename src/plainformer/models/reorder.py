@@ -1,7 +1,7 @@
 """The features of a model's residual stream in another order: the same function, all that touches the stream turned.
 
 A model does not care which feature stands where, but for sinusoidal positions, of which checkpoints have two orders
-(`nn.position.half_from_interleaved`).
+(`equations.positions.half_from_interleaved`).
 """
 
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.models.skeleton import named_weights, skeleton_of, with_weights
+from plainformer.equations.positions import half_from_interleaved
+from plainformer.models.parameters import abstract_model, named_parameters, with_weights
 from plainformer.models.transformer import Transformer
-from plainformer.nn.position import half_from_interleaved
 
 WRITES = (".table", "outer.weight", "attention.output.weight")
 """Ends of the names of matrices whose columns are features of the stream."""
@@ -28,9 +28,9 @@ def with_sines_first(model: Transformer) -> Transformer:
     if config.sinusoidal_order == "half":
         return model
     order = half_from_interleaved(config.d_model)
-    weights = {name: _reordered(name, leaf, order) for name, leaf in named_weights(model).items()}
+    weights = {name: _reordered(name, leaf, order) for name, leaf in named_parameters(model).items()}
     half = replace(config, sinusoidal_order="half")
-    return with_weights(skeleton_of(half), weights)
+    return with_weights(abstract_model(half), weights)
 
 
 def _reordered(name: str, leaf: jax.Array, order: Sequence[int]) -> jax.Array:

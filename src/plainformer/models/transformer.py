@@ -8,8 +8,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.models.config import TransformerConfig
-from plainformer.models.parts import (
+from plainformer.equations.masks import AttentionMask, Tokens, padding_mask, tokens_of
+from plainformer.models.build import (
     make_attention,
     make_encoder_layers,
     make_feed_forward,
@@ -17,33 +17,19 @@ from plainformer.models.parts import (
     make_output_bias,
     make_residual,
 )
-from plainformer.nn.block import DecoderLayer, EncoderLayer, split_keys
-from plainformer.nn.cache import KeysValues, Placement, empty_cache, in_order, places_of, widen
+from plainformer.models.config import TransformerConfig
+from plainformer.nn.cache import CacheSlots, KVCache, capacity, empty_cache, grow, next_slots
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.embedding import Embedding, logits_of
-from plainformer.nn.laid_out import ForDecoding, Precision, lay_out
+from plainformer.nn.embedding import Embedding, OutputHead, logits_of
+from plainformer.nn.layer import DecoderLayer, EncoderLayer, split_keys
 from plainformer.nn.linear import Linear
-from plainformer.nn.mask import causal_mask, padding_mask, positions_within
 from plainformer.nn.norm import Norm
 from plainformer.nn.position import Learned, Position, Sinusoidal
-from plainformer.nn.stack import run_layers
+from plainformer.nn.stack import extend_layers, run_layers
 from plainformer.nn.trace import NO_TRACE, Trace
-from plainformer.shapes import (
-    Array,
-    Bool,
-    CausalWithin,
-    Float,
-    Hidden,
-    Ids,
-    Int,
-    Logits,
-    Mask,
-    MemoryMask,
-    Packed,
-    PRNGKeyArray,
-    Valid,
-    Within,
-)
+from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, PRNGKeyArray, Valid
+
+NO_PACKING = Tokens()
 
 
 def make_position(config: TransformerConfig, key: PRNGKeyArray) -> Position:
@@ -68,7 +54,7 @@ class Encoder(eqx.Module):
         self.norm = make_final_norm(config)
 
     def __call__(
-        self, x: Hidden, mask: Mask | None, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
+        self, x: Hidden, mask: AttentionMask | None, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
     ) -> Hidden:
         x = run_layers(self.layers, x, mask, keys=split_keys(key, len(self.layers)), trace=trace)
         return x if self.norm is None else self.norm(x)
@@ -97,9 +83,9 @@ class Decoder(eqx.Module):
     def __call__(
         self,
         x: Hidden,
-        mask: Mask | None,
+        mask: AttentionMask | None,
         memory: Float[Array, "batch source d_model"],
-        memory_mask: MemoryMask | None,
+        memory_mask: AttentionMask | None,
         *,
         key: PRNGKeyArray | None = None,
         trace: Trace = NO_TRACE,
@@ -117,15 +103,15 @@ class Decoder(eqx.Module):
 class DecoderState(eqx.Module):
     """What decoding carries from one token to the next. Every leaf has the batch as its first axis.
 
-    written: places of the caches that are taken, the same number in every row, since all rows step together.
-    caches: self-attention's keys and values of each layer, one place for each token.
+    length: slots of the caches that are taken, the same number in every row, since all rows step together.
+    caches: self-attention's keys and values of each layer, one slot for each token.
     memory: cross-attention's keys and values of each layer, computed once.
     memory_valid: True on the source's real tokens.
     """
 
-    written: Int[Array, " batch"]
-    caches: tuple[KeysValues, ...]
-    memory: tuple[KeysValues, ...]
+    length: Int[Array, " batch"]
+    caches: tuple[KVCache, ...]
+    memory: tuple[KVCache, ...]
     memory_valid: Valid
 
 
@@ -141,7 +127,7 @@ class Transformer(eqx.Module):
     position: Position
     encoder: Encoder
     decoder: Decoder
-    output: Linear | ForDecoding | None
+    output: Linear | OutputHead | None
     output_bias: Float[Array, " rows"] | None
     dropout: Dropout
     config: TransformerConfig = eqx.field(static=True)
@@ -167,78 +153,77 @@ class Transformer(eqx.Module):
     def encode(
         self,
         source: Ids,
-        source_valid: Valid,
+        source_tokens: Tokens | Valid,
         *,
-        packed: Packed | None = None,
         key: PRNGKeyArray | None = None,
         trace: Trace = NO_TRACE,
     ) -> Hidden:
         """Source ids (batch, source) to memory (batch, source, d_model). With a `key`, dropout is on.
 
-        Where rows are `packed`, every text in them is as it would be alone, and `packed` says which tokens are real.
+        `source_tokens` says which tokens are real or, of packed rows, which text each token is of; every text is then
+        as it would be alone.
         """
         embedding_key, stack_key = split_keys(key, 2)
-        at = _counted(source) if packed is None else positions_within(packed.source)
-        x = self._placed(self.source_embedding(source), at, source.shape[1], embedding_key)
-        mask = padding_mask(source_valid) if packed is None else Within(packed.source, packed.source)
-        return self.encoder(x, mask, key=stack_key, trace=trace.scope("encoder"))
+        tokens, seq = tokens_of(source_tokens), source.shape[1]
+        x = self._placed(self.source_embedding(source), tokens.positions(seq), seq, embedding_key)
+        return self.encoder(x, tokens.self_mask(seq), key=stack_key, trace=trace.scope("encoder"))
 
     def decode(
         self,
         target: Ids,
         memory: Float[Array, "batch source d_model"],
-        source_valid: Bool[Array, "batch source"],
+        source_tokens: Tokens | Valid,
+        target_tokens: Tokens = NO_PACKING,
         *,
-        packed: Packed | None = None,
         key: PRNGKeyArray | None = None,
         trace: Trace = NO_TRACE,
     ) -> Hidden:
         """Target ids so far (batch, target), beginning of sentence first, to hidden states (batch, target, d_model).
 
         Position t sees target tokens 0 … t and predicts token t + 1. Padding stands at the end of a sentence, where
-        the causal mask already hides it from every real position. Where rows are `packed`, this holds for each text.
+        the causal mask already hides it from every real position. `target_tokens` is asked of packed rows alone.
         """
         embedding_key, stack_key = split_keys(key, 2)
-        at = _counted(target) if packed is None else positions_within(packed.target)
-        x = self._placed(self._embed_target(target, at), at, target.shape[1], embedding_key)
-        mask, memory_mask = causal_mask(target.shape[1]), padding_mask(source_valid)
-        if packed is not None:
-            mask, memory_mask = CausalWithin(packed.target), Within(packed.target, packed.source)
+        seq, at = target.shape[1], target_tokens.positions(target.shape[1])
+        x = self._placed(self._embed_target(target, at), at, seq, embedding_key)
+        mask = target_tokens.self_mask(seq, is_causal=True)
+        memory_mask = tokens_of(source_tokens).cross_mask(target_tokens)
         return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace.scope("decoder"))
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf, unless all are NaN."""
-        if isinstance(self.output, ForDecoding):
-            return self.output(hidden)  # its bias has `output_bias` in it, and says what is no token
+        if isinstance(self.output, OutputHead):
+            return self.output(hidden)
         return logits_of(hidden, self.output_weight, self.config.target_vocab, self.output_bias)
 
     def __call__(
         self,
         source: Ids,
-        source_valid: Valid,
+        source_tokens: Tokens | Valid,
         target: Int[Array, "batch target"],
+        target_tokens: Tokens = NO_PACKING,
         *,
-        packed: Packed | None = None,
         key: PRNGKeyArray | None = None,
         trace: Trace = NO_TRACE,
     ) -> Logits:
         """Logits (batch, target, vocab) of every next target token."""
         encoder_key, decoder_key = split_keys(key, 2)
-        memory = self.encode(source, source_valid, packed=packed, key=encoder_key, trace=trace)
-        return self.project(self.decode(target, memory, source_valid, packed=packed, key=decoder_key, trace=trace))
+        memory = self.encode(source, source_tokens, key=encoder_key, trace=trace)
+        hidden = self.decode(target, memory, source_tokens, target_tokens, key=decoder_key, trace=trace)
+        return self.project(hidden)
 
     # --- with a cache --------------------------------------------------------------------------------------------
 
     def start(
-        self, memory: Float[Array, "batch source d_model"], source_valid: Bool[Array, "batch source"], places: int
+        self, memory: Float[Array, "batch source d_model"], source_valid: Bool[Array, "batch source"], capacity: int
     ) -> DecoderState:
-        """The state before the first target token, with room for `places` of them."""
+        """The state before the first target token, with room for `capacity` of them."""
         config, batch, layers = self.config, memory.shape[0], self.decoder.layers
         widths = config.key_width, config.value_width
         return DecoderState(
-            written=jnp.zeros(batch, jnp.int32),
+            length=jnp.zeros(batch, jnp.int32),
             caches=tuple(
-                empty_cache(batch, config.heads, places, *widths, layer.self_attention.kept(memory.dtype))
+                empty_cache(batch, config.heads, capacity, *widths, layer.self_attention.cache_dtype or memory.dtype)
                 for layer in layers
             ),
             memory=tuple(layer.cross_attention.keys_values(memory) for layer in layers),
@@ -246,27 +231,25 @@ class Transformer(eqx.Module):
         )
 
     def extend(
-        self, ids: Int[Array, "batch target"], state: DecoderState, at: Placement | None = None
+        self, ids: Int[Array, "batch target"], state: DecoderState, slots: CacheSlots | None = None
     ) -> tuple[Logits, DecoderState]:
         """Consume more target tokens: the logits (batch, target, vocab) after each, and the state after the last.
 
-        Tokens follow each other unless `at` says where each goes: so hypotheses of one sequence go on side by side.
+        Tokens follow each other unless `slots` says where each goes: so hypotheses of one sequence go on side by side.
         """
-        places = places_of(state.caches)
-        at = in_order(state.written[0], ids.shape[1], places) if at is None else at
-        x = at.nan_unless_live(self._placed(self._embed_target(ids, at.positions), at.positions, places, None))
-        memory_mask = padding_mask(state.memory_valid)
-        caches: list[KeysValues] = []
-        for layer, cache, memory in zip(self.decoder.layers, state.caches, state.memory, strict=True):
-            x, cache = layer.extend(x, cache, at, memory, memory_mask)
-            caches.append(cache)
+        room = capacity(state.caches)
+        slots = next_slots(state.length[0], ids.shape[1], room) if slots is None else slots
+        x = self._placed(self._embed_target(ids, slots.positions), slots.positions, room, None)
+        memory_mask = [padding_mask(state.memory_valid)] * len(state.caches)
+        layers, x = self.decoder.layers, slots.nan_unless_active(x)
+        x, caches = extend_layers(layers, x, state.caches, slots, state.memory, memory_mask)
         x = x if self.decoder.norm is None else self.decoder.norm(x)
-        after = DecoderState(state.written + ids.shape[1], tuple(caches), state.memory, state.memory_valid)
+        after = DecoderState(state.length + ids.shape[1], caches, state.memory, state.memory_valid)
         return self.project(x), after
 
-    def widen(self, state: DecoderState, places: int) -> DecoderState:
-        """The state with room for `places` tokens more."""
-        return eqx.tree_at(lambda s: s.caches, state, tuple(widen(cache, places) for cache in state.caches))
+    def grow(self, state: DecoderState, slots: int) -> DecoderState:
+        """The state with room for `slots` tokens more."""
+        return eqx.tree_at(lambda s: s.caches, state, tuple(grow(cache, slots) for cache in state.caches))
 
     # --- embeddings ----------------------------------------------------------------------------------------------
 
@@ -275,9 +258,10 @@ class Transformer(eqx.Module):
         """The output projection, which may be an embedding's table."""
         return self._target_embedding.table.T if self.output is None else self.output.weight
 
-    def for_decoding(self, precision: Precision) -> "Transformer":
-        """The same model with its weights laid out, and rounded, for decoding; it can no longer be trained."""
-        return lay_out(self, precision, self.output_bias, self.config.target_vocab)
+    @property
+    def output_vocab(self) -> int:
+        """How many rows of the output projection are tokens."""
+        return self.config.target_vocab
 
     @property
     def _target_embedding(self) -> Embedding:
@@ -288,11 +272,6 @@ class Transformer(eqx.Module):
         x = self._target_embedding(ids)
         return x if self.config.decoder_start == "token" else jnp.where((positions > 0)[:, :, None], x, 0.0)
 
-    def _placed(self, x: Hidden, positions: Int[Array, "#batch #seq"], below: int, key: PRNGKeyArray | None) -> Hidden:
-        """Token embeddings plus positions, all `below` a number, with dropout on the sum (section 5.4)."""
-        return self.dropout(x + self.position(positions, below).astype(x.dtype), key)
-
-
-def _counted(ids: Ids) -> Int[Array, "#batch #seq"]:
-    """The positions of tokens that follow each other from the first on."""
-    return jnp.arange(ids.shape[1])[None, :]
+    def _placed(self, x: Hidden, positions: Int[Array, "#batch #seq"], bound: int, key: PRNGKeyArray | None) -> Hidden:
+        """Token embeddings plus positions, all below `bound`, with dropout on the sum (section 5.4)."""
+        return self.dropout(x + self.position(positions, bound).astype(x.dtype), key)

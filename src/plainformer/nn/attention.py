@@ -1,41 +1,20 @@
-"""Scaled dot-product attention (equation 1) and multi-head attention (section 3.2.2)."""
+"""Multi-head attention (section 3.2.2) around equation 1."""
 
-import math
+import dataclasses
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
-from plainformer.nn import causal_kernel, few_queries, fused_attention
-from plainformer.nn.cache import KeysValues, Placement, write
-from plainformer.nn.flash import FlashKernel, flash_kernel
-from plainformer.nn.int8 import Grouped
-from plainformer.nn.kernel import fast_attention
-from plainformer.nn.laid_out import ForDecoding, of_one_input
-from plainformer.nn.linear import Linear
-from plainformer.nn.mask import allowed
+from plainformer.equations.attention import attention as attention_with_weights
+from plainformer.equations.masks import AttentionMask
+from plainformer.kernels.attention import attention
+from plainformer.nn.cache import CacheSlots, KVCache, write
+from plainformer.nn.linear import Linear, project
 from plainformer.nn.position import Rotary
-from plainformer.nn.precision import at_least_float32
-from plainformer.nn.softmax import masked_softmax
 from plainformer.nn.trace import NO_TRACE, Trace
-from plainformer.shapes import Allowed, Array, Causal, Float, Hidden, Int, Mask, PRNGKeyArray
-
-
-def attention(
-    query: Float[Array, "batch heads query d_k"],
-    key: Float[Array, "batch heads key d_k"],
-    value: Float[Array, "batch heads key d_v"],
-    mask: Allowed | None = None,
-) -> tuple[Float[Array, "batch heads query d_v"], Float[Array, "batch heads query key"]]:
-    """Attention(Q, K, V) = softmax(Q Kᵀ / √d_k) V  (equation 1): the definition, and the weights it used.
-
-    A query with nothing to attend to (its mask row all False) gives zeros. `kernel.fast_attention` is the same
-    function without the weights, written for speed; a law holds the two equal.
-    """
-    products = jnp.einsum("bhqd,bhkd->bhqk", query, key, preferred_element_type=at_least_float32(query))
-    weights = masked_softmax(products / math.sqrt(query.shape[-1]), mask)
-    return jnp.einsum("bhqk,bhkd->bhqd", weights.astype(value.dtype), value), weights
+from plainformer.shapes import Array, Float, Hidden, Int, PRNGKeyArray
 
 
 class MultiHeadAttention(eqx.Module):
@@ -44,6 +23,10 @@ class MultiHeadAttention(eqx.Module):
     The h projections of one kind stand side by side in one matrix. `d_k` and `d_v` are free (Table 3, rows B);
     the paper's choice is d_model / heads for both. With fewer `kv_heads` than heads, each key and value serves a group
     of neighbouring queries (Ainslie et al. 2023). With `rotary`, queries and keys are turned by their positions.
+
+    Attributes:
+        cache_dtype: of keys and values that decoding keeps; None is that in which they are computed.
+        inference: that nobody asks for gradients, so that kernels without one serve.
     """
 
     query: Linear
@@ -53,6 +36,8 @@ class MultiHeadAttention(eqx.Module):
     rotary: Rotary | None
     heads: int = eqx.field(static=True)
     kv_heads: int = eqx.field(static=True)
+    cache_dtype: DTypeLike | None = eqx.field(static=True, default=None)
+    inference: bool = eqx.field(static=True, default=False)
 
     def __init__(
         self,
@@ -74,101 +59,89 @@ class MultiHeadAttention(eqx.Module):
         self.value = Linear(d_model, self.kv_heads * d_v, bias=bias, key=v)
         self.output = Linear(heads * d_v, d_model, bias=bias, key=o)
 
+    def for_inference(self, cache_dtype: DTypeLike | None, *, has_kernels: bool) -> "MultiHeadAttention":
+        """The same attention, its cache in `cache_dtype`; with `has_kernels`, by kernels without a gradient."""
+        copy = object.__new__(type(self))
+        for field in dataclasses.fields(self):
+            object.__setattr__(copy, field.name, getattr(self, field.name))
+        object.__setattr__(copy, "cache_dtype", cache_dtype)
+        object.__setattr__(copy, "inference", has_kernels)
+        return copy
+
+    def __call__(
+        self,
+        x: Hidden,
+        mask: AttentionMask | None,
+        memory: Float[Array, "batch key d_model"] | None = None,
+        *,
+        trace: Trace = NO_TRACE,
+    ) -> Hidden:
+        """Queries from `x`, keys and values from `memory`; without one, from `x` (self-attention)."""
+        if memory is not None:
+            return self.attend(x, self.keys_values(memory), mask, trace=trace)
+        query, key, value = project(x, self.query, self.key, self.value)
+        return self._heads(query, self._by_head(key, value, None), mask, None, trace)
+
+    def extend(self, x: Hidden, cache: KVCache, slots: CacheSlots) -> tuple[Hidden, KVCache]:
+        """Self-attention of new tokens to those in the cache and to themselves; and the cache with them in it."""
+        query, key, value = project(x, self.query, self.key, self.value)
+        new = self._by_head(slots.zero_unless_active(key), slots.zero_unless_active(value), slots.positions)
+        cache = write(cache, new, slots.slot)
+        return self._heads(query, cache, slots.mask, slots.positions), cache
+
     def keys_values(
         self, memory: Float[Array, "batch key d_model"], positions: Int[Array, "#batch #key"] | None = None
-    ) -> KeysValues:
-        """What `memory` offers to be looked at; decoding computes this once and keeps it.
+    ) -> KVCache:
+        """The keys and values of `memory`; decoding computes them once and keeps them.
 
         `positions` are those of `memory`; only rotation asks for them, and counts from 0 without.
         """
-        key, value = of_one_input(memory, self.key, self.value)
+        key, value = project(memory, self.key, self.value)
         return self._by_head(key, value, positions)
-
-    def kept(self, dtype: DTypeLike) -> DTypeLike:
-        """The type of keys and values of inputs of this type: float16 where those are rounded to bytes (W8A8)."""
-        rounded = isinstance(self.key, ForDecoding) and self.key.input_bits == 8
-        return jnp.float16 if rounded else dtype
 
     def attend(
         self,
         x: Hidden,
-        seen: KeysValues,
-        mask: Mask | None,
+        seen: KVCache,
+        mask: AttentionMask | None,
         positions: Int[Array, "#batch #seq"] | None = None,
         *,
         trace: Trace = NO_TRACE,
     ) -> Hidden:
-        """Let every position of `x` look at `seen` where `mask` allows."""
-        return self._look(self.query(x), seen, mask, positions, trace)
+        """Attention of every position of `x` to the keys and values of `seen`, where `mask` allows."""
+        return self._heads(self.query(x), seen, mask, positions, trace)
 
-    def __call__(
-        self, x: Hidden, memory: Float[Array, "batch key d_model"], mask: Mask | None, *, trace: Trace = NO_TRACE
+    def _heads(
+        self,
+        query: Float[Array, "batch seq width"],
+        seen: KVCache,
+        mask: AttentionMask | None,
+        positions: Int[Array, "#batch #seq"] | None,
+        trace: Trace = NO_TRACE,
     ) -> Hidden:
-        """Queries from `x`, keys and values from `memory` (self-attention: `memory` is `x`)."""
-        if memory is x:
-            query, key, value = of_one_input(x, self.query, self.key, self.value)
-            return self._look(query, self._by_head(key, value, None), mask, None, trace)
-        return self.attend(x, self.keys_values(memory), mask, trace=trace)
-
-    def look_back(self, x: Hidden, cache: KeysValues, at: Placement) -> tuple[Hidden, KeysValues]:
-        """Let new tokens look at those before them and at themselves: self-attention, and the cache with them in it."""
-        query, key, value = of_one_input(x, self.query, self.key, self.value)
-        cache = write(
-            cache, self._by_head(at.zero_unless_live(key), at.zero_unless_live(value), at.positions), at.place
-        )
-        return self._look(query, cache, at.mask, at.positions), cache
+        """Equation 1 in every head, and the projection of all heads side by side."""
+        query = self._turn(self._split(query, self.heads), positions)
+        keys = seen.keys.swapaxes(-1, -2)
+        if trace.on:
+            groups = self.heads // self.kv_heads
+            repeated = (jnp.repeat(one.astype(query.dtype), groups, axis=1) for one in (keys, seen.values))
+            heads, weights = attention_with_weights(query, *repeated, None if mask is None else mask.materialise())
+            trace.record("weights", weights)
+        else:
+            heads = attention(query, keys, seen.values, mask, inference=self.inference)
+        batch, _, length, _ = heads.shape
+        return self.output(heads.swapaxes(1, 2).reshape(batch, length, -1))
 
     def _by_head(
         self,
         key: Float[Array, "batch key width"],
         value: Float[Array, "batch key width_v"],
         positions: Int[Array, "#batch #key"] | None,
-    ) -> KeysValues:
+    ) -> KVCache:
         """Projected keys and values by heads, as decoding keeps them."""
         keys = self._turn(self._split(key, self.kv_heads), positions)
-        found = KeysValues(keys.swapaxes(-1, -2), self._split(value, self.kv_heads))
-        return found.astype(self.kept(key.dtype))
-
-    def _look(
-        self,
-        query: Float[Array, "batch seq width"],
-        seen: KeysValues,
-        mask: Mask | None,
-        positions: Int[Array, "#batch #seq"] | None,
-        trace: Trace = NO_TRACE,
-    ) -> Hidden:
-        """Projected queries by heads, what these find, and its projection."""
-        query = self._turn(self._split(query, self.heads), positions)
-        kernel = None if trace.on else self._kernel(query, seen, mask)
-        heads = self._by_products(query, seen, mask, trace) if kernel is None else kernel(query, seen, mask)
-        batch, _, length, _ = heads.shape
-        return self.output(heads.swapaxes(1, 2).reshape(batch, length, -1))
-
-    def _kernel(
-        self, query: Float[Array, "batch heads query d_k"], seen: KeysValues, mask: Mask | None
-    ) -> FlashKernel | None:
-        """What computes this attention in one piece on this machine, or None where products do."""
-        if isinstance(self.output, Grouped) and few_queries.suits(query, seen):
-            return few_queries.attention_of_few
-        return flash_kernel(query, seen, mask)
-
-    def _by_products(
-        self, query: Float[Array, "batch heads query d_k"], seen: KeysValues, mask: Mask | None, trace: Trace
-    ) -> Float[Array, "batch heads query d_v"]:
-        """Attention by products that XLA compiles: what all machines and dtypes have, and what gives the weights."""
-        seen = seen.astype(query.dtype)
-        if self.kv_heads < self.heads:
-            seen = KeysValues(*(jnp.repeat(one, self.heads // self.kv_heads, axis=1) for one in seen))
-        keys = seen.keys.swapaxes(-1, -2)
-        if trace.on:
-            heads, weights = attention(query, keys, seen.values, allowed(mask))
-            trace.record("weights", weights)
-            return heads
-        if fused_attention.suits(query, keys, seen.values, mask):
-            return fused_attention.fused_attention(query, keys, seen.values, mask)
-        if isinstance(mask, Causal) and causal_kernel.suits(query):
-            return causal_kernel.causal_attention(query, keys, seen.values)
-        return fast_attention(query, keys, seen.values, allowed(mask))
+        found = KVCache(keys.swapaxes(-1, -2), self._split(value, self.kv_heads))
+        return found if self.cache_dtype is None else found.astype(self.cache_dtype)
 
     def _split(self, x: Float[Array, "batch seq width"], heads: int) -> Float[Array, "batch heads seq d"]:
         batch, seq, _ = x.shape

@@ -1,12 +1,13 @@
 """Token embeddings, and the output projection that may share their table (section 3.4)."""
 
 import math
+from collections.abc import Callable
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.nn.precision import multiply, upcast
+from plainformer.equations.precision import multiply, upcast
 from plainformer.shapes import Array, Float, Int, PRNGKeyArray
 
 
@@ -28,6 +29,20 @@ class Embedding(eqx.Module):
         # A row's gradients are summed in float32: a frequent token has thousands; and a GPU adds 16 bits slowly.
         rows = jnp.take(upcast(self.table), ids, axis=0).astype(self.table.dtype)
         return rows * math.sqrt(self.table.shape[1]) if self.scaled else rows
+
+
+class OutputHead(eqx.Module):
+    """An output projection that gives a model's logits by itself, as a prepared model has it (`quantize.prepare`).
+
+    It stands where a model has a `Linear`, or None for a tied table; its bias is minus infinity where a row is no
+    token.
+    """
+
+    linear: Callable[[Float[Array, "*axes d_model"]], Float[Array, "*axes rows"]]
+
+    def __call__(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes rows"]:
+        """Hidden states to float32 logits."""
+        return self.linear(hidden)
 
 
 def logits_of(

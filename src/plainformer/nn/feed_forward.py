@@ -3,7 +3,8 @@
 import equinox as eqx
 import jax
 
-from plainformer.nn.activation import ActivationName, activate
+from plainformer.equations.activations import ActivationName
+from plainformer.kernels.activation import activate
 from plainformer.nn.linear import Linear
 from plainformer.nn.norm import Norm
 from plainformer.shapes import Array, Float, Hidden, PRNGKeyArray

@@ -1,13 +1,13 @@
 """An affine map over the last axis, with Glorot (Xavier) initialisation."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from plainformer.nn import fused_linear
+from plainformer.kernels.linear import linear, linear_of_one_input
 from plainformer.shapes import Array, Float, PRNGKeyArray
 
 
@@ -27,28 +27,25 @@ class Linear(eqx.Module):
 
     def __call__(self, x: Float[Array, "*axes d_in"]) -> Float[Array, "*axes d_out"]:
         # One token axis: the gradient of the weight then contracts a single axis, one plain matrix product.
-        tokens = x.reshape(-1, x.shape[-1])
-        if self.bias is None:
-            y = tokens @ self.weight
-        elif fused_linear.suits(tokens, self.weight):
-            y = fused_linear.fused_linear(tokens, self.weight, self.bias)
-        else:
-            y = fused_linear.affine(tokens, self.weight, self.bias)
+        y = linear(x.reshape(-1, x.shape[-1]), self.weight, self.bias)
         return y.reshape(*x.shape[:-1], y.shape[-1])
 
+    @staticmethod
+    def of_one_input(x: Float[Array, "*axes d_in"], maps: Sequence["Linear"]) -> tuple[Float[Array, "*axes _"], ...]:
+        """Each of these maps of `x`."""
+        tokens = x.reshape(-1, x.shape[-1])
+        found = linear_of_one_input(tokens, [(one.weight, one.bias) for one in maps])
+        return tuple(y.reshape(*x.shape[:-1], y.shape[-1]) for y in found)
 
-def in_one_product(x: Float[Array, "*axes d_in"], linear: Sequence[Linear]) -> tuple[Float[Array, "*axes _"], ...]:
-    """Each of these maps of `x`, by one product with their weights side by side: a fused projection, as of Q, K and V.
 
-    There is but one gradient of `x` to make then, which is quicker on a GPU. Maps of which only some have a bias are
-    computed one by one.
+def project(
+    x: Float[Array, "*axes d_in"], *maps: Callable[[Float[Array, "*axes d_in"]], Float[Array, "*axes _"]]
+) -> tuple[Float[Array, "*axes _"], ...]:
+    """Each of these maps of `x`, such as those to queries, keys and values (`Linear` or what stands for one).
+
+    Maps of one kind that has a static method `of_one_input` are computed by it: in one product where that is faster.
     """
-    tokens, biases = x.reshape(-1, x.shape[-1]), [one.bias for one in linear if one.bias is not None]
-    if 0 < len(biases) < len(linear):
-        return tuple(one(x) for one in linear)
-    y = tokens @ jnp.concatenate([one.weight for one in linear], axis=1)
-    if biases:
-        y = y + jnp.concatenate(biases)[None, :]
-    y, ends = y.reshape(*x.shape[:-1], -1), np.cumsum([one.weight.shape[1] for one in linear]).tolist()
-    # Not `jnp.split`, whose gradient XLA writes to memory before it reads it for that of the biases.
-    return tuple(y[..., start:end] for start, end in zip([0, *ends], ends, strict=False))
+    together: Any = getattr(type(maps[0]), "of_one_input", None)
+    if together is not None and all(type(one) is type(maps[0]) for one in maps):
+        return together(x, maps)
+    return tuple(one(x) for one in maps)

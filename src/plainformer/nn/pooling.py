@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 import equinox as eqx
 import jax.numpy as jnp
 
+from plainformer.equations.precision import upcast
 from plainformer.nn.linear import Linear
-from plainformer.nn.precision import upcast
 from plainformer.shapes import Array, Float, Hidden, PRNGKeyArray, Valid
 
 

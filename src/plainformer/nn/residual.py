@@ -1,15 +1,17 @@
 """How a sublayer joins the residual stream: the paper's post-norm (section 5.4), or pre-norm."""
 
 from collections.abc import Callable
+from typing import Any
 
 import equinox as eqx
 import jax
 
 from plainformer.nn.dropout import Dropout
-from plainformer.nn.norm import Norm, add_and_norm
+from plainformer.nn.norm import Norm
 from plainformer.shapes import Hidden, PRNGKeyArray
 
 Sublayer = Callable[[Hidden], Hidden]
+StatefulSublayer = Callable[[Hidden], tuple[Hidden, Any]]
 
 
 class PostNorm(eqx.Module):
@@ -19,7 +21,12 @@ class PostNorm(eqx.Module):
     dropout: Dropout
 
     def __call__(self, x: Hidden, sublayer: Sublayer, key: PRNGKeyArray | None) -> Hidden:
-        return keep(add_and_norm(self.norm, x, sublayer(x), self.dropout, key))
+        return keep(self.norm.add(x, sublayer(x), self.dropout, key))
+
+    def with_state(self, x: Hidden, sublayer: StatefulSublayer) -> tuple[Hidden, Any]:
+        """The same, without dropout, of a sublayer that gives a state beside its output; and that state."""
+        y, state = sublayer(x)
+        return keep(self.norm.add(x, y, self.dropout, None)), state
 
 
 class PreNorm(eqx.Module):
@@ -30,6 +37,11 @@ class PreNorm(eqx.Module):
 
     def __call__(self, x: Hidden, sublayer: Sublayer, key: PRNGKeyArray | None) -> Hidden:
         return keep(x + self.dropout(sublayer(self.norm(x)), key))
+
+    def with_state(self, x: Hidden, sublayer: StatefulSublayer) -> tuple[Hidden, Any]:
+        """The same, without dropout, of a sublayer that gives a state beside its output; and that state."""
+        y, state = sublayer(self.norm(x))
+        return keep(x + y), state
 
 
 def keep(x: Hidden) -> Hidden:

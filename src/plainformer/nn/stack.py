@@ -7,16 +7,17 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from plainformer.nn.block import DecoderLayer, EncoderLayer
+from plainformer.nn.cache import CacheSlots, KVCache
+from plainformer.nn.layer import DecoderLayer, EncoderLayer
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Hidden, PRNGKeyArray
 
 
-class Scanned(eqx.Module):
+class ScannedLayers(eqx.Module):
     """All layers of a stack as one, while it trains: every array has one more axis in front, that of the layers.
 
-    It stands where models have their tuple of layers, and `written_out` gives that back. It can train and be evaluated;
-    to decode, to be traced, and to be trained by Muon or in parts, layers must be written out.
+    It stands where models have their tuple of layers, and `unstack_layers` gives that back. It can train and be
+    evaluated; to decode, to be traced, and to be trained by Muon or in parts, layers must be written out.
     """
 
     layer: Any
@@ -27,7 +28,7 @@ class Scanned(eqx.Module):
 
 
 def run_layers(
-    layers: Sequence[Any] | Scanned,
+    layers: Sequence[Any] | ScannedLayers,
     x: Hidden,
     *context: Any,
     keys: Sequence[PRNGKeyArray | None],
@@ -38,9 +39,9 @@ def run_layers(
     Raises:
         ValueError: a trace of what is scanned is asked for.
     """
-    if isinstance(layers, Scanned):
+    if isinstance(layers, ScannedLayers):
         if trace.on:
-            raise ValueError("layers in a loop have no trace; see written_out")
+            raise ValueError("layers in a loop have no trace; see unstack_layers")
         return _scan(layers, x, context, keys)
     for index, (layer, key) in enumerate(zip(layers, keys, strict=True)):
         with jax.named_scope(f"layer_{index}"):
@@ -48,7 +49,21 @@ def run_layers(
     return x
 
 
-def _scan(layers: Scanned, x: Hidden, context: Sequence[Any], keys: Sequence[PRNGKeyArray | None]) -> Hidden:
+def extend_layers(
+    layers: Sequence[Any], x: Hidden, caches: Sequence[KVCache], slots: CacheSlots, *context: Sequence[Any]
+) -> tuple[Hidden, tuple[KVCache, ...]]:
+    """The stream of new tokens after all layers, and the caches with them in.
+
+    `context` has, for each further argument of a layer's `extend`, one value for each layer.
+    """
+    extended: list[KVCache] = []
+    for layer, cache, *own in zip(layers, caches, *context, strict=True):
+        x, cache = layer.extend(x, cache, slots, *own)
+        extended.append(cache)
+    return x, tuple(extended)
+
+
+def _scan(layers: ScannedLayers, x: Hidden, context: Sequence[Any], keys: Sequence[PRNGKeyArray | None]) -> Hidden:
     stacks, rest = eqx.partition(layers.layer, eqx.is_array)
 
     def body(x: Hidden, one: Any) -> tuple[Hidden, None]:
@@ -61,7 +76,7 @@ def _scan(layers: Scanned, x: Hidden, context: Sequence[Any], keys: Sequence[PRN
 
 
 def scanned(tree: Any, least: int | None = 2) -> Any:
-    """`tree`, a model or what has one's structure, with its stacks of `least` layers or more as `Scanned`.
+    """`tree`, a model or what has one's structure, with its stacks of `least` layers or more as `ScannedLayers`.
 
     With None it stays as it is.
     """
@@ -69,21 +84,21 @@ def scanned(tree: Any, least: int | None = 2) -> Any:
     def of(part: Any) -> Any:
         if least is None or not _is_stack(part) or len(part) < least or not _are_alike(part):
             return part
-        return Scanned(jax.tree.map(_stack, *part), len(part))
+        return ScannedLayers(jax.tree.map(_stack, *part), len(part))
 
     return jax.tree.map(of, tree, is_leaf=_is_stack)
 
 
 def layer_of(leaf: Any, index: int) -> Any:
-    """What the layer of an index has of an array of `Scanned`, on the same devices."""
+    """What the layer of an index has of an array of `ScannedLayers`, on the same devices."""
     # The index as an array, so that there is one program for a shape and not one for each layer.
     return jax.lax.dynamic_index_in_dim(leaf, jnp.asarray(index), keepdims=False) if eqx.is_array(leaf) else leaf
 
 
-def written_out(tree: Any, take: Callable[[Any, int], Any] = layer_of) -> Any:
+def unstack_layers(tree: Any, take: Callable[[Any, int], Any] = layer_of) -> Any:
     """`tree` with tuples of layers again; `take(leaf, index)` is what the layer of an index has of a leaf."""
 
-    def one(part: Scanned, index: int) -> Any:
+    def one(part: ScannedLayers, index: int) -> Any:
         return jax.tree.map(lambda leaf: take(leaf, index), part.layer)
 
     def of(part: Any) -> Any:
@@ -93,18 +108,18 @@ def written_out(tree: Any, take: Callable[[Any, int], Any] = layer_of) -> Any:
 
 
 def map_leaves(function: Callable[[Any, int], Any], tree: Any) -> Any:
-    """`function(leaf, axes)` of every leaf, whose first `axes` are those of layers: one in `Scanned`, else none."""
+    """`function(leaf, axes)` of every leaf, whose first `axes` are of layers: one in `ScannedLayers`, else none."""
 
     def of(part: Any) -> Any:
         if _is_scanned(part):
-            return Scanned(jax.tree.map(lambda leaf: function(leaf, 1), part.layer), len(part))
+            return ScannedLayers(jax.tree.map(lambda leaf: function(leaf, 1), part.layer), len(part))
         return function(part, 0)
 
     return jax.tree.map(of, tree, is_leaf=_is_scanned)
 
 
 def _is_scanned(part: Any) -> bool:
-    return isinstance(part, Scanned)
+    return isinstance(part, ScannedLayers)
 
 
 def _is_stack(part: Any) -> bool:

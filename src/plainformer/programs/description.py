@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from plainformer.machine import cores, default_device, processor
+from plainformer.devices import cores, default_device, processor
 
 _PACKAGES = (
     *("jax", "jaxlib", "equinox", "optax", "numpy", "numba", "llvmlite", "libtpu"),

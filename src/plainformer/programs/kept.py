@@ -18,7 +18,7 @@ from typing import NamedTuple
 import jax
 from jax.experimental.compilation_cache import compilation_cache
 
-from plainformer import atomic
+from plainformer.files import atomic
 
 MOST_BYTES = 2**30  # of all executables together: beyond it, those that were used longest ago go
 _UNFINISHED = ".partial"

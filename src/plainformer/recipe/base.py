@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field, model_validator
 
+from plainformer.files.validation import broken
+from plainformer.recipe.finetune import TuneOptions
 from plainformer.recipe.sections import OptimizerOptions, ScheduleOptions, Section
-from plainformer.recipe.tune import TuneOptions
 from plainformer.spelling import option
-from plainformer.validation import broken
 
 OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("lr", "learningrate", "maxlr", "peaklr"), ("schedule.peak",)),

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from plainformer.files.validation import broken
 from plainformer.models.config import EncoderConfig
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.sections import (
@@ -18,7 +19,6 @@ from plainformer.recipe.sections import (
     with_dev_set,
 )
 from plainformer.recipe.text import VocabularyOptions
-from plainformer.validation import broken
 
 
 class LabelledOptions(Section):

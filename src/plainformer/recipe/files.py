@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from plainformer import atomic, toml
 from plainformer.errors import InputError, WorkError, some_of
+from plainformer.files import atomic, toml
+from plainformer.files.validation import descriptions, first_error, show
 from plainformer.given import place, strings
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.classification import ClassificationRecipe
@@ -19,7 +20,6 @@ from plainformer.recipe.masked import MaskedRecipe
 from plainformer.recipe.translation import TranslationRecipe
 from plainformer.shipped import find_recipe
 from plainformer.spelling import said_of
-from plainformer.validation import descriptions, first_error, show
 
 TASKS: dict[str, type[Recipe]] = {
     "translation": TranslationRecipe,

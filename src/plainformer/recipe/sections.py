@@ -11,9 +11,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from plainformer.errors import InputError
+from plainformer.files.validation import broken, first_error
 from plainformer.models.config import SingleStackConfig
 from plainformer.models.presets import PRESETS
-from plainformer.validation import broken, first_error
 
 # TOML knows lists only; a frozen recipe holds tuples.
 FromList = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)

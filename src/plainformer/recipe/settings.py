@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from plainformer.files.validation import show
 from plainformer.recipe.base import Recipe
-from plainformer.validation import show
 
 PLAIN = {int: "whole number", float: "number", str: "text", bool: "true or false"}
 NEEDED, UNSET = "needed", "unset"

@@ -4,9 +4,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_serializer, model_validator
 
+from plainformer.files.validation import broken
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.sections import PlainLossOptions, Section, absolute
-from plainformer.validation import broken
 
 
 def _several(value: object) -> object:

@@ -14,6 +14,7 @@ from plainformer.decode.limits import (
     MOST_RATIO,
 )
 from plainformer.evaluate.bleu import BleuTokenizer
+from plainformer.files.validation import broken
 from plainformer.models.config import TransformerConfig
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.sections import (
@@ -28,7 +29,6 @@ from plainformer.recipe.sections import (
     check_held_out,
     with_dev_set,
 )
-from plainformer.validation import broken
 
 
 class PairOptions(Section):

@@ -15,7 +15,7 @@ from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.objective import ClassificationObjective
 from plainformer.recipe import ClassificationRecipe
 from plainformer.runs.held_out import divided, kept_labelled, split_labelled, split_line
-from plainformer.runs.start import check_room, open_start
+from plainformer.runs.pretrained import check_room, open_start
 from plainformer.runs.task import Console, Tokenizers, Work
 from plainformer.runs.text import learn_tokenizer
 from plainformer.shapes import PRNGKeyArray

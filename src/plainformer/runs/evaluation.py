@@ -9,23 +9,23 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer import toml
 from plainformer.data import Pairs
 from plainformer.data.labelled import Labelled, read_labelled
 from plainformer.data.masking import Masking
 from plainformer.data.text import read_text
 from plainformer.data.tokens import Counts, encode_text
-from plainformer.decode.labeller import Labeller
 from plainformer.decode.load import find_model, load_as, settings_of
-from plainformer.decode.reader import Reader
+from plainformer.decode.mask_filler import Reader
+from plainformer.decode.text_classifier import Labeller
+from plainformer.decode.text_generator import Writer
 from plainformer.decode.translator import Translator
-from plainformer.decode.writer import Writer
 from plainformer.errors import InputError
 from plainformer.evaluate.evaluation import evaluate
 from plainformer.evaluate.labelled import evaluate_labelled
 from plainformer.evaluate.masked import evaluate_masked
 from plainformer.evaluate.report import Result, write_report
 from plainformer.evaluate.text import evaluate_text
+from plainformer.files import toml
 from plainformer.folder import load_folder, read_config
 from plainformer.models.config import EncoderConfig, SingleStackConfig, TransformerConfig
 from plainformer.recipe import (
@@ -43,7 +43,7 @@ from plainformer.runs.held_out import find_kept, read_kept_labelled, read_kept_p
 from plainformer.runs.text import text_of
 from plainformer.runs.translation import read_pairs_of
 from plainformer.spelling import option
-from plainformer.text import Tokenizer
+from plainformer.tokenizer import Tokenizer
 
 Show = Callable[[str, int, int], None]
 OneTask = TypeVar("OneTask", bound=Recipe)

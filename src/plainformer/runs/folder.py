@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from plainformer import atomic
 from plainformer.errors import InputError, WorkError
+from plainformer.files import atomic
 from plainformer.folder import has_weights, save_folder
 from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
 from plainformer.runs.held_out import FOLDER as HELD_OUT

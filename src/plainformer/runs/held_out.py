@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from plainformer.data import Pairs
-from plainformer.data.corpus import read_pairs
 from plainformer.data.held_out import Parts, hold_out
 from plainformer.data.labelled import Labelled, read_labelled
+from plainformer.data.pairs import read_pairs
 from plainformer.errors import InputError
 from plainformer.recipe.classification import LabelledOptions
 from plainformer.recipe.translation import PairOptions

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from plainformer.adapter import ADAPTER_CONFIG
-from plainformer.atomic import check_new_folder
 from plainformer.decode.load import find_model
 from plainformer.errors import InputError
+from plainformer.files.atomic import check_new_folder
 from plainformer.folder import load_folder, save_folder
 
 

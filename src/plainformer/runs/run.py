@@ -15,19 +15,19 @@ from plainformer.errors import InputError
 from plainformer.extras import require
 from plainformer.folder import KINDS, AnyConfig, Model, model_type_of
 from plainformer.given import callables, instance, place
-from plainformer.models.parts import count_parameters
-from plainformer.nn import foreign_code
-from plainformer.nn.stack import scanned, written_out
+from plainformer.kernels.cpu import build
+from plainformer.models.build import count_parameters
+from plainformer.nn.stack import scanned, unstack_layers
 from plainformer.programs import kept
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
 from plainformer.runs.classification import ClassificationTask
+from plainformer.runs.finetune import tune
 from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_settings, old_tokenizers
 from plainformer.runs.language import LanguageTask
 from plainformer.runs.lock import RunLock
 from plainformer.runs.masked import MaskedTask
 from plainformer.runs.task import Console, Task, Tokenizers, Work
 from plainformer.runs.translation import TranslationTask
-from plainformer.runs.tune import tune
 from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
@@ -109,7 +109,7 @@ def run_recipe(
             try:
                 state, reason = train(state, looked, _loop_settings(recipe), around)
                 if reason != "signal":
-                    state = written_out(state)
+                    state = unstack_layers(state)
                     _finish(state.model, checkpoints.models(state), folder, work, around, say)
             finally:
                 log.close()
@@ -146,7 +146,7 @@ def _begin(
 ) -> None:
     """Begin the run on disk, and say what else its first step will wait for."""
     begin_run(recipe, folder, task, tokenizers, resume=resume)
-    if foreign_code.is_making():
+    if build.is_making():
         say("machine code for this processor is being made, the first time")
 
 
@@ -195,7 +195,7 @@ def _begun_step(
     kernels are still being made, which it would wait for, weights come first."""
     step = _step_of(work, recipe, optimizer, frozenset(), key)
     least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=())
-    if jax.device_count() == 1 and kept.is_on() and not foreign_code.is_making():
+    if jax.device_count() == 1 and kept.is_on() and not build.is_making():
 
         def first_state(key: PRNGKeyArray) -> TrainState:
             return scanned(initial_state(_new_model(work.config, key), optimizer), least)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.data.corpus import Pairs
+from plainformer.data.pairs import Pairs
 from plainformer.decode.settings import GenerationSettings, SamplingSettings
+from plainformer.decode.text_generator import Writer
 from plainformer.decode.translator import Translator
-from plainformer.decode.writer import Writer
 from plainformer.runs.task import Tokenizers
-from plainformer.text import Tokenizer
+from plainformer.tokenizer import Tokenizer
 
 PROMPT, WRITTEN = 8, 64  # tokens of a held-out text that are given, and at most written
 

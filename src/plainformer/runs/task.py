@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from plainformer.folder import AnyConfig, Model, ModelFolder
-from plainformer.runs.start import Start
+from plainformer.runs.pretrained import Start
 from plainformer.shapes import PRNGKeyArray
-from plainformer.text import Tokenizer
+from plainformer.tokenizer import Tokenizer
 from plainformer.train.step import Objective
 
 

@@ -14,9 +14,9 @@ from plainformer.data.tokens import Counts, Tokens, encode_text
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder
 from plainformer.recipe.text import TextOptions, TextRecipe, VocabularyOptions
-from plainformer.runs.start import open_start
+from plainformer.runs.pretrained import open_start
 from plainformer.runs.task import Console, Tokenizers
-from plainformer.text import (
+from plainformer.tokenizer import (
     SpecialTokens,
     Tokenizer,
     byte_tokenizer,

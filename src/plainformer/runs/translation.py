@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from plainformer.data import Cleaned, Pairs, clean, fingerprint, read_pairs
-from plainformer.data.embedded import EMBEDDED, LANGUAGES
+from plainformer.data.builtin import EMBEDDED, LANGUAGES
 from plainformer.data.loader import PairLoader, SpecialIds
 from plainformer.data.packing import PackedLoader
 from plainformer.decode.settings import GenerationSettings
@@ -13,17 +13,17 @@ from plainformer.decode.translator import Translator
 from plainformer.errors import InputError
 from plainformer.evaluate.bleu import check_tokenizer, score_translations
 from plainformer.folder import Model, ModelFolder
+from plainformer.kernels.cpu import registry
+from plainformer.kernels.cpu.ffi import VECTOR
 from plainformer.models.transformer import Transformer
-from plainformer.nn.foreign import serve_attention
-from plainformer.nn.foreign_call import VECTOR
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
 from plainformer.runs.held_out import divided, kept_pairs, split_line, split_pairs
-from plainformer.runs.learnt import learnt
+from plainformer.runs.pretrained import check_room, open_start
 from plainformer.runs.samples import Samples, translations
-from plainformer.runs.start import check_room, open_start
 from plainformer.runs.task import Console, Tokenizers, Work
-from plainformer.text import Tokenizer, train_bpe, train_character, train_word
+from plainformer.runs.tokenizer_cache import learnt
+from plainformer.tokenizer import Tokenizer, train_bpe, train_character, train_word
 
 
 def read_pairs_of(recipe: TranslationRecipe, name: str, target_name: str | None = None) -> Pairs:
@@ -178,7 +178,9 @@ class TranslationTask:
     def _knows_texts(self, config: Any, devices: int) -> bool:
         """Whether attention passes over the scores of other texts in a row."""
         is_wide = config.key_width % VECTOR == 0 and config.value_width % VECTOR == 0
-        return devices == 1 and self.recipe.train.compute_dtype == "float32" and is_wide and serve_attention()
+        return (
+            devices == 1 and self.recipe.train.compute_dtype == "float32" and is_wide and registry.is_ready("attention")
+        )
 
     def _content(self, model: Model, tokenizers: Tokenizers) -> ModelFolder:
         recipe, data = self.recipe, self.recipe.data

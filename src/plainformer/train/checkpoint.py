@@ -20,7 +20,7 @@ import jax
 import numpy as np
 
 from plainformer.errors import WorkError
-from plainformer.nn.stack import written_out
+from plainformer.nn.stack import unstack_layers
 from plainformer.spelling import option
 from plainformer.train.state import TrainState
 
@@ -205,7 +205,7 @@ class Checkpoints:
         return read.beside
 
     def _read(self, step: int, like: TrainState) -> Restored:
-        like = written_out(like)
+        like = unstack_layers(like)
         args, shapes = orbax().args, jax.tree.map(orbax().utils.to_shape_dtype_struct, self._saved(like))
         arguments = args.Composite(state=args.StandardRestore(shapes), beside=args.JsonRestore())
         read: Any = self._manager.restore(step, args=arguments)
@@ -237,7 +237,7 @@ class Checkpoints:
 def _named(state: TrainState) -> dict[str, Any]:
     """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested, nor on whether
     layers are in a loop: those are taken apart in the host's memory, not on a device that may be full."""
-    arrays = written_out(eqx.filter(state, eqx.is_array), take=lambda leaf, index: np.array(np.asarray(leaf)[index]))
+    arrays = unstack_layers(eqx.filter(state, eqx.is_array), take=lambda leaf, index: np.array(np.asarray(leaf)[index]))
     leaves = jax.tree_util.tree_leaves_with_path(arrays)
     return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
 

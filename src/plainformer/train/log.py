@@ -8,9 +8,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from plainformer import atomic
 from plainformer.errors import WorkError
 from plainformer.extras import require
+from plainformer.files import atomic
 from plainformer.spelling import option
 
 

@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 
 from plainformer.errors import WorkError
-from plainformer.nn.stack import written_out
+from plainformer.nn.stack import unstack_layers
 from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
@@ -159,13 +159,13 @@ def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSe
         values |= _means(jax.device_get(around.evaluate(state.model)))
         values |= around.describe(values["nll"])
     if around.translate and _due(step, settings.bleu_every, settings.steps):
-        values["bleu"] = around.translate(written_out(state.model))
+        values["bleu"] = around.translate(unstack_layers(state.model))
     judged = values.get(settings.best_by)
     if judged is not None:
         figure = -judged if settings.best_by == "bleu" else judged
         if figure < progress.best:
             progress.best, progress.best_step, progress.stale = figure, step, 0
-            around.keep_best(written_out(state.model))
+            around.keep_best(unstack_layers(state.model))
         else:
             progress.stale += 1
     if values:
@@ -173,7 +173,7 @@ def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSe
         shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name != "tokens")
         around.log.say(f"step {step:,}  dev: {shown}{'  (best)' if progress.best_step == step else ''}")
     if around.samples:
-        for line in around.samples(written_out(state.model)):
+        for line in around.samples(unstack_layers(state.model)):
             around.log.say(line)
 
 

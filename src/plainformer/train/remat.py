@@ -5,7 +5,7 @@ from typing import Any
 import equinox as eqx
 import jax
 
-from plainformer.nn.block import DecoderLayer, EncoderLayer
+from plainformer.nn.layer import DecoderLayer, EncoderLayer
 
 
 def rematerialised(model: Any) -> Any:

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from plainformer.nn.stack import written_out
+from plainformer.nn.stack import unstack_layers
 from plainformer.objective import LossSums
 from plainformer.shapes import Array, Bool, Int
 
@@ -56,7 +56,7 @@ def group_names(model: Model) -> list[str]:
 
     Those of layers in a loop are named, and counted, as if they were written out.
     """
-    parameters = written_out(eqx.filter(model, eqx.is_inexact_array), take=lambda leaf, index: leaf)
+    parameters = unstack_layers(eqx.filter(model, eqx.is_inexact_array), take=lambda leaf, index: leaf)
     return [_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(parameters)]
 
 

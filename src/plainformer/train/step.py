@@ -13,9 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from plainformer.nn.stack import map_leaves, written_out
+from plainformer.nn.stack import map_leaves, unstack_layers
 from plainformer.objective import LossSums
-from plainformer.programs.program import Program
+from plainformer.programs.compiled import Program
 from plainformer.shapes import Array, Float, PRNGKeyArray
 from plainformer.train.remat import rematerialised
 from plainformer.train.state import Model, TrainState, group_names, no_loss, split
@@ -52,7 +52,7 @@ class Step:
 
     There is a program for each shape of batch, compiled, or found where it is kept, when the first of that shape comes.
     A call returns when the update before it is done, so that the next batch is brought while this one computes; or when
-    its own is, where programs run in the thread that calls them (`machine.compute_where_called`). Either way an
+    its own is, where programs run in the thread that calls them (`runtime.compute_where_called`). Either way an
     interruption waits for one update at most.
 
     Attributes:
@@ -210,7 +210,7 @@ def _rows_of_groups(gradients: Any) -> np.ndarray:
     numbered = map_leaves(
         lambda leaf, axes: np.array([next(numbers) for _ in range(len(leaf) if axes else 1)]), gradients
     )
-    return np.concatenate(jax.tree.leaves(written_out(numbered, take=lambda rows, index: rows[index : index + 1])))
+    return np.concatenate(jax.tree.leaves(unstack_layers(numbered, take=lambda rows, index: rows[index : index + 1])))
 
 
 def make_evaluation(

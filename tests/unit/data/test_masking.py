@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from plainformer.data.block import BlockLoader
 from plainformer.data.masking import LAST_WORD, MaskedBatch, MaskedLoader, Masking, hide, in_order
 from plainformer.errors import InputError
-from plainformer.text import SpecialTokens, train_bpe, train_character
+from plainformer.tokenizer import SpecialTokens, train_bpe, train_character
 
 VOCAB, MASK, SPECIAL = 97, 3, 5  # ids below 5 are special
 PLAIN = Masking(MASK, np.arange(VOCAB) < SPECIAL)

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from plainformer.data.embedded import EMBEDDED, LANGUAGES
+from plainformer.data.builtin import EMBEDDED, LANGUAGES
 from plainformer.data.phrasebook import SPLITS, examples, phrasebook, slots as slot
 from plainformer.data.phrasebook.corpus import KNOWN, PATTERNS, SHARE, sentences, spaced, splits, words
 from plainformer.data.phrasebook.people import COMMON, HE, ME, NAMES, RELATIVES, SHE, THEY, TUM, WE, YOU

@@ -13,11 +13,11 @@ import pytest
 from tokenizers.pre_tokenizers import ByteLevel
 
 from plainformer.data import text as text_module
-from plainformer.data.embedded import TEXTS
+from plainformer.data.builtin import TEXTS
 from plainformer.data.text import Chunk, embedded_text, find_files, read_text
 from plainformer.errors import InputError
 from plainformer.recipe import load_recipe
-from plainformer.text import Tokenizer, train_bpe
+from plainformer.tokenizer import Tokenizer, train_bpe
 
 VERSE = "Tyger Tyger, burning bright,\nIn the forests of the night;\n\nWhat immortal hand or eye,\n"
 

@@ -17,7 +17,7 @@ from plainformer.data import text as text_module
 from plainformer.data.text import RunningText, read_text
 from plainformer.data.tokens import Counts, encode_text
 from plainformer.errors import InputError, WorkError
-from plainformer.text import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
+from plainformer.tokenizer import SpecialTokens, Tokenizer, byte_tokenizer, train_bpe, train_character
 
 VERSE = "Tyger Tyger, burning bright,\nIn the forests of the night;\n\nWhat immortal hand or eye,\n"
 

@@ -16,7 +16,7 @@ import pytest
 
 from plainformer.models.config import LanguageModelConfig, TransformerConfig
 from plainformer.models.language_model import LanguageModel
-from plainformer.nn.cache import in_order
+from plainformer.nn.cache import next_slots
 
 # Numbers that no code may take for granted.
 BOS, EOS, PAD = 1, 4, 2
@@ -27,7 +27,7 @@ class State(NamedTuple):
     source: jax.Array  # never changes, as the memory's keys and values
     tokens: jax.Array  # what was consumed, at its place
     positions: jax.Array  # where it stood
-    written: jax.Array
+    length: jax.Array
 
 
 class Toy(eqx.Module):
@@ -50,11 +50,11 @@ class Toy(eqx.Module):
         """The prefix of a token is what it may look at, in the order of positions."""
         if self.on_step is not None:
             jax.debug.callback(self.on_step)
-        at = in_order(state.written[0], ids.shape[1], state.tokens.shape[1]) if at is None else at
-        tokens = jax.lax.dynamic_update_slice(state.tokens, ids, (0, at.place))
+        at = next_slots(state.length[0], ids.shape[1], state.tokens.shape[1]) if at is None else at
+        tokens = jax.lax.dynamic_update_slice(state.tokens, ids, (0, at.slot))
         stand = jnp.broadcast_to(at.positions, ids.shape)
-        positions = jax.lax.dynamic_update_slice(state.positions, stand, (0, at.place))
-        seen = jnp.broadcast_to(at.mask[:, 0], (*ids.shape, tokens.shape[1]))
+        positions = jax.lax.dynamic_update_slice(state.positions, stand, (0, at.slot))
+        seen = jnp.broadcast_to(at.mask.materialise()[:, 0], (*ids.shape, tokens.shape[1]))
 
         def longer(position, prefix):
             here = seen & (positions == position)[:, None, :]
@@ -62,11 +62,11 @@ class Toy(eqx.Module):
             return jnp.where(here.any(axis=2), (prefix * 31 + token * 7 + 3) % ROWS, prefix)
 
         prefix = jax.lax.fori_loop(0, at.positions.max() + 1, longer, jnp.zeros_like(ids))
-        after = State(state.source, tokens, positions, state.written + ids.shape[1])
+        after = State(state.source, tokens, positions, state.length + ids.shape[1])
         return self.table[(state.source[:, None] * 17 + prefix) % ROWS], after
 
-    def widen(self, state, places, /):
-        more = ((0, 0), (0, places))
+    def grow(self, state, slots, /):
+        more = ((0, 0), (0, slots))
         return state._replace(tokens=jnp.pad(state.tokens, more), positions=jnp.pad(state.positions, more))
 
     def __call__(self, source, source_valid, target, /):

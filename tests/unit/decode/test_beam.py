@@ -14,9 +14,9 @@ import pytest
 
 from plainformer.decode import GenerationSettings, Hypothesis, beam, beam_search, reference
 from plainformer.decode.batch import pad_rows
-from plainformer.decode.extension import top_k
+from plainformer.decode.beam_step import top_k
 from plainformer.errors import InputError
-from plainformer.nn import foreign
+from plainformer.kernels.cpu import registry
 
 SOURCES = [[5, 6, 0], [3], [], [8, 3, 11, 7, 13]]
 BOUNDS = [4, 9, 6, 11]
@@ -48,9 +48,9 @@ def _candidates(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
     if request.param == "all words":
         yield
         return
-    assert foreign.are_available(), "the tests' extra installs Numba, so that its code is always tested"
+    assert registry.is_ready("decoding"), "the tests' extra installs Numba, so that its code is always tested"
     monkeypatch.setattr(beam, "next_logprobs", lambda *_: pytest.fail("compiled without machine code"))
-    monkeypatch.setattr(beam, "ranks_by_machine_code", lambda _: True)
+    monkeypatch.setattr(beam, "uses_cpu_kernels", lambda _: True)
     jax.clear_caches()
     yield
     jax.clear_caches()

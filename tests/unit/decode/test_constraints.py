@@ -16,7 +16,7 @@ from plainformer.decode.constraints import (
     repeated_ngrams,
     vocabulary_mask,
 )
-from plainformer.nn import foreign
+from plainformer.kernels.cpu import registry
 
 
 def test_a_trigram_may_not_come_again() -> None:
@@ -94,7 +94,7 @@ def test_the_end_of_sentence_may_always_come() -> None:
 @pytest.mark.parametrize("number", [1, 4, 90])
 def test_the_best_candidates_are_those_of_all_under_every_rule(rules: dict[str, Any], number: int) -> None:
     """But for the tokens of what may not come, which are any."""
-    assert foreign.are_available(), "the tests' extra installs Numba, so that its code is always tested"
+    assert registry.is_ready("decoding"), "the tests' extra installs Numba, so that its code is always tested"
     draw, vocab = np.random.default_rng(0), 70
     logits = jnp.asarray(draw.normal(size=(6, vocab)).astype(np.float32)) * 3
     given = (

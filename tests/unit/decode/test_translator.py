@@ -8,7 +8,7 @@ from plainformer.decode.translator import Translator
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models import Transformer, TransformerConfig
-from plainformer.text import train_word
+from plainformer.tokenizer import train_word
 
 CONFIG = TransformerConfig(
     source_vocab=11, target_vocab=13, d_model=6, d_ff=8, heads=2, encoder_layers=1, decoder_layers=1, tie="none",

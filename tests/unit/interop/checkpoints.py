@@ -1,7 +1,7 @@
 """The model that the folders of these tests hold."""
 
 from plainformer.models import LanguageModelConfig
-from plainformer.text import train_character
+from plainformer.tokenizer import train_character
 
 LETTERS = train_character(["the moon"])
 # No two sizes are equal; the table has rows of padding.

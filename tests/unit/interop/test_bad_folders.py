@@ -214,9 +214,9 @@ def test_a_weight_is_read_from_the_shard_that_the_index_names(
 
 
 def leaves(model: Any) -> list[np.ndarray]:
-    from plainformer.models.skeleton import named_weights
+    from plainformer.models.parameters import named_parameters
 
-    return [np.asarray(leaf) for leaf in named_weights(model).values()]
+    return [np.asarray(leaf) for leaf in named_parameters(model).values()]
 
 
 def test_a_pickle_without_torch_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

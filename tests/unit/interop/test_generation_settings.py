@@ -15,9 +15,9 @@ from plainformer.decode.settings import PAPER, GenerationSettings, changed
 from plainformer.errors import InputError
 from plainformer.folder import load_folder
 from plainformer.interop.generation import sampling_from, search_from, search_to
-from plainformer.interop.losses import sampling_left_out, search_left_behind, search_left_out
 from plainformer.interop.marian import MARIAN
 from plainformer.interop.reading import read_generation
+from plainformer.interop.unsupported import sampling_left_out, search_left_behind, search_left_out
 from plainformer.models import TransformerConfig
 
 END, PAD, BOS = LETTERS.eos_id, LETTERS.pad_id, LETTERS.bos_id

@@ -11,7 +11,7 @@ from numpy.random import default_rng
 from safetensors.numpy import save_file
 
 from plainformer.interop.gpt2 import GPT2, config_from
-from plainformer.interop.table import pairs_of
+from plainformer.interop.weight_map import pairs_of
 
 MEASURE = """
 import sys

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from plainformer.kernels.cpu import registry
 from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
-from plainformer.nn import foreign
-from plainformer.nn.laid_out import Precision
+from plainformer.quantize.linear import Precision
+from plainformer.quantize.prepare import prepare
 
 VOCAB, WIDTH = 41, 32
 SHAPE: dict[str, Any] = {"d_model": WIDTH, "heads": 4, "d_ff": 56}
@@ -60,11 +61,11 @@ def test_logits_are_those_of_the_model_and_rows_that_are_no_tokens_have_no_chanc
     monkeypatch: pytest.MonkeyPatch, kind: str, precision: Precision, serves: bool, error: float
 ) -> None:
     """Within what the precision rounds: of logits whose variance is near 1."""
-    assert foreign.are_available()  # and so XLA knows of it
-    monkeypatch.setattr(foreign, "are_available", lambda: serves)
+    assert registry.is_ready("decoding")  # and so XLA knows of it
+    monkeypatch.setattr(registry, "is_ready", lambda group: serves)
     model = made(kind)
     hidden = jax.random.normal(jax.random.key(2), (2, 3, WIDTH))
-    expected, found = (np.asarray(one.project(hidden)) for one in (model, model.for_decoding(precision)))
+    expected, found = (np.asarray(one.project(hidden)) for one in (model, prepare(model, precision)))
     assert found.shape == expected.shape == (2, 3, model.config.rows(VOCAB))
     assert np.isneginf(found[..., VOCAB:]).all()
     assert np.isneginf(expected[..., VOCAB:]).all()
@@ -76,13 +77,13 @@ def test_what_is_not_a_number_is_none_in_any_row(
     monkeypatch: pytest.MonkeyPatch, precision: Precision, serves: bool, _: float
 ) -> None:
     """Minus infinity as a bias makes no number of it: a search knows by that what is passed over."""
-    assert foreign.are_available()  # and so XLA knows of it
-    monkeypatch.setattr(foreign, "are_available", lambda: serves)
-    laid = made("translator with an output bias").for_decoding(precision)
+    assert registry.is_ready("decoding")  # and so XLA knows of it
+    monkeypatch.setattr(registry, "is_ready", lambda group: serves)
+    laid = prepare(made("translator with an output bias"), precision)
     assert np.isnan(laid.project(jnp.full((1, 1, WIDTH), jnp.nan))).all()
 
 
 @pytest.mark.parametrize("kind", ["language model, tied", "translator, untied"])
 def test_what_is_laid_out_stays_as_it_is(kind: str) -> None:
-    laid = made(kind).for_decoding("int8")
-    assert laid.for_decoding("float32") is laid
+    laid = prepare(made(kind), "int8")
+    assert prepare(laid, "float32") is laid

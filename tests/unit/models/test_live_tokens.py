@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
-from plainformer.nn.cache import in_order
-from plainformer.nn.laid_out import Precision
+from plainformer.nn.cache import next_slots
+from plainformer.quantize.linear import Precision
+from plainformer.quantize.prepare import prepare
 
 VOCAB, BATCH, PLACES = 40, 4, 12
 LIKE_LLAMA: dict[str, Any] = {
@@ -31,10 +32,10 @@ def started(kind: str, precision: Precision) -> tuple[Any, Any]:
         model = LanguageModel(
             LanguageModelConfig(vocab=VOCAB, layers=2, context=PLACES, **shape), key=jax.random.key(0)
         )
-        decoder = model.for_decoding(precision)
+        decoder = prepare(model, precision)
         return decoder, decoder.start(BATCH, PLACES)
     config = TransformerConfig(source_vocab=VOCAB, target_vocab=VOCAB, encoder_layers=2, decoder_layers=2, **shape)
-    decoder = Transformer(config, key=jax.random.key(0)).for_decoding(precision)
+    decoder = prepare(Transformer(config, key=jax.random.key(0)), precision)
     source = jnp.asarray(np.random.default_rng(1).integers(4, VOCAB, (BATCH, 7)))
     valid = jnp.arange(7)[None, :] < jnp.array([7, 5, 2, 6])[:, None]
     return decoder, decoder.start(decoder.encode(source, valid), valid, PLACES)
@@ -49,9 +50,9 @@ def test_the_others_find_what_they_would_without_and_nothing_is_kept_of_them(kin
     for step in range(3):
         ids = jnp.asarray(np.random.default_rng(step).integers(4, VOCAB, (BATCH, 2)))
         live = np.array([[True, True], [step == 0, step == 0], [False, False], [True, False]])
-        at = in_order(jnp.int32(2 * step), 2, PLACES)
+        at = next_slots(jnp.int32(2 * step), 2, PLACES)
         expected, plain = extend(ids, plain, at)
-        found, state = extend(ids, state, at._replace(live=jnp.asarray(live)))
+        found, state = extend(ids, state, at._replace(active=jnp.asarray(live)))
         whole = [0, 1] if step == 0 else [0]
         np.testing.assert_allclose(found[np.array(whole), :, :VOCAB], expected[np.array(whole), :, :VOCAB], rtol=1e-5)
         assert np.isnan(np.asarray(found)[~live][:, :VOCAB]).all()

@@ -11,7 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.nn.dropout import Dropout, cheap_bits
+from plainformer.equations.dropout import cheap_bits
+from plainformer.nn.dropout import Dropout
 
 COUNT = 100_003
 KEY = jax.random.key(29)

@@ -6,10 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.nn import laid_out
+from plainformer.equations.masks import causal_mask
+from plainformer.kernels import linear as table
+from plainformer.kernels.xla import fused_projections as projections
+from plainformer.kernels.xla.fused_projections import fused_projections, serves
 from plainformer.nn.attention import MultiHeadAttention
-from plainformer.nn.linear import Linear, in_one_product
-from plainformer.nn.mask import causal_mask
+from plainformer.nn.linear import Linear
 
 KEY = jax.random.key(3)
 
@@ -47,11 +49,15 @@ def linears(biases: tuple[bool, bool, bool]) -> list[Linear]:
 
 
 @pytest.mark.parametrize("biases", [(True, True, True), (False, False, False), (True, False, True)])
-def test_maps_in_one_product_are_the_maps(biases: tuple[bool, bool, bool]) -> None:
+def test_maps_in_one_product_are_the_maps(biases: tuple[bool, bool, bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of 16 products of order 1."""
     maps, x = linears(biases), jax.random.normal(KEY, (2, 5, 16))
-    for found, one in zip(in_one_product(x, maps), maps, strict=True):
-        np.testing.assert_allclose(found, one(x), rtol=1e-5, atol=1e-5)
+    pairs = [(one.weight, one.bias) for one in maps]
+    monkeypatch.setattr(projections, "on_one_accelerator", lambda x: True)
+    assert serves(x[0], pairs) == (len(set(biases)) == 1)
+    if serves(x[0], pairs):
+        for found, one in zip(fused_projections(x[0], pairs), maps, strict=True):
+            np.testing.assert_allclose(found, one(x[0]), rtol=1e-5, atol=1e-5)
 
 
 def test_on_an_accelerator_self_attention_is_one_product_and_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,12 +67,13 @@ def test_on_an_accelerator_self_attention_is_one_product_and_the_same(monkeypatc
         """Gradients, and the products that the value takes."""
 
         def loss(layer: MultiHeadAttention, x: jax.Array) -> jax.Array:
-            return jnp.square(layer(x, x, causal_mask(6))).sum()
+            return jnp.square(layer(x, causal_mask(6))).sum()
 
         return jax.tree.leaves(jax.grad(loss)(layer, x)), str(jax.make_jaxpr(loss)(layer, x)).count("dot_general")
 
     apart, products = found()
-    monkeypatch.setattr(laid_out, "on_one_accelerator", lambda x: True)
+    monkeypatch.setattr(projections, "on_one_accelerator", lambda x: True)
+    monkeypatch.setattr(table, "TWINS_OF_ONE_INPUT", {"other": table.TWINS_OF_ONE_INPUT["other"]})
     together, fewer = found()
     assert fewer == products - 2
     for a, b in zip(apart, together, strict=True):

@@ -6,8 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.nn.norm import LayerNorm, Norm, RMSNorm, normalise
-from plainformer.nn.norm_kernel import fast_norm
+from plainformer.equations.norms import normalise
+from plainformer.kernels.xla.norm import fast_norm
+from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
 
 SCALE, BIAS = jnp.asarray([1.0, 2.0, -1.0, 0.5]), jnp.asarray([0.0, 10.0, 20.0, 30.0])
 

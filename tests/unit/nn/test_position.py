@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.nn.position import Learned, Sinusoidal, SinusoidalOrder, half_from_interleaved
+from plainformer.equations.positions import SinusoidalOrder, half_from_interleaved
+from plainformer.nn.position import Learned, Sinusoidal
 
 POSITIONS = (0, 1, 3, 50)
 # The angle is at most 50, and float32 knows it to 50 · 6e-8 times a few roundings.

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from plainformer.errors import InputError
+from plainformer.files.validation import descriptions
 from plainformer.models.config import EncoderConfig, LanguageModelConfig
 from plainformer.recipe import (
     TASKS,
@@ -16,7 +17,6 @@ from plainformer.recipe import (
     parse_recipe,
     resume_conflicts,
 )
-from plainformer.validation import descriptions
 
 # Of every task the least that makes a recipe, and one that changes what is its own.
 LEAST = {

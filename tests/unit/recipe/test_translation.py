@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from plainformer.errors import InputError, WorkError
+from plainformer.files.validation import descriptions
 from plainformer.recipe import (
     Recipe,
     TranslationRecipe,
@@ -19,7 +20,6 @@ from plainformer.recipe import (
     resume_conflicts,
     save_recipe,
 )
-from plainformer.validation import descriptions
 
 SMALL = """\
 [data]

@@ -4,13 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from plainformer.data.corpus import Pairs
+from plainformer.data.pairs import Pairs
 from plainformer.decode import GenerationSettings, SamplingSettings, Writer
 from plainformer.decode.translator import Translator
 from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
 from plainformer.runs.samples import PROMPT, continuations, translations
 from plainformer.runs.task import Tokenizers
-from plainformer.text import train_character
+from plainformer.tokenizer import train_character
 
 CHARACTERS = train_character(["abcdefgh \n"])
 SIZE = CHARACTERS.vocab_size

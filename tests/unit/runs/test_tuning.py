@@ -3,7 +3,7 @@
 import pytest
 
 from plainformer.errors import InputError
-from plainformer.runs.tune import matching
+from plainformer.runs.finetune import matching
 
 NAMES = [
     "embedding.table",

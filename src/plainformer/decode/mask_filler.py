@@ -1,0 +1,257 @@
+"""A text with a gap in, what could stand there out: a masked language model with its tokenizer."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.decode.batch import group_by_length, pad_rows
+from plainformer.decode.sentence_embeddings import (
+    BATCH_TOKENS,
+    MEAN,
+    VectorSettings,
+    check_finite,
+    embed_texts,
+    encoded,
+)
+from plainformer.decode.texts import OnCut, capacity, check_known, enclose, tell_of_cut
+from plainformer.errors import InputError
+from plainformer.folder import ModelFolder
+from plainformer.given import LOADED, instance, strings, whole
+from plainformer.models.encoder import MaskedLanguageModel
+from plainformer.programs.compiled import program
+from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
+from plainformer.spelling import option
+from plainformer.tokenizer import Tokenizer
+from plainformer.tokenizer.truncation import Truncate
+from plainformer.tokenizer.vocabulary import special_tokens, token_texts
+
+PLACES = 8  # gaps of a text that are computed together, or a multiple: every new number is compiled anew
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a gap could hold.
+
+    Attributes:
+        text: of the token, with the space before it where it begins a word; a byte as it stands in the vocabulary.
+        probability: that the model gives it, among all tokens that stand for text.
+    """
+
+    text: str
+    probability: float
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A masked language model ready for use: `Reader(model, tokenizer).fill(["I like <mask>."])`."""
+
+    model: MaskedLanguageModel
+    tokenizer: Tokenizer
+    vectors: VectorSettings = MEAN
+
+    def __post_init__(self) -> None:
+        """Raises InputError for parts of another kind."""
+        instance(self.model, MaskedLanguageModel, "model", LOADED)
+        instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
+
+    @classmethod
+    def of(cls, content: ModelFolder) -> "Reader":
+        """Raises InputError where the folder holds another kind of model."""
+        if not isinstance(content.model, MaskedLanguageModel):
+            raise InputError("this is not a masked language model")
+        return cls(
+            content.model, content.source_tokenizer, VectorSettings.of(content.generation, content.generation_file.path)
+        )
+
+    @property
+    def mask(self) -> str:
+        """How a gap is written in a text. Raises InputError if the tokenizer has no mask token."""
+        return self.tokenizer.token(self._mask_id)
+
+    @property
+    def room(self) -> int:
+        """The most tokens of a text that are read at once."""
+        return self.model.config.room
+
+    def fill(
+        self,
+        texts: Sequence[str],
+        *,
+        top: int = 5,
+        where: Sequence[str] | None = None,
+        on_cut: OnCut | None = None,
+    ) -> list[list[list[Guess]]]:
+        """For each text, for each of its gaps, the `top` most probable tokens, best first.
+
+        Every gap is one token, and is filled by itself: two gaps are not agreed with each other. One space before a gap
+        belongs to it, where the vocabulary has words with the space before them. Of a text that is longer than the
+        context a gap is filled from as many tokens around it as are read at once.
+
+        Args:
+            where: the place of each text, for errors; by number if not given.
+            on_cut: told the places of the texts that are so long; if not given, Python warns of them.
+
+        Raises:
+            InputError: `top` is below 1; a text has no gap, or holds what the vocabulary does not have.
+            WorkError: the model's probabilities are not finite.
+        """
+        self.check_head()
+        if whole(top, "top") < 1:
+            raise InputError(f"{top} guesses were asked for", fix="give at least 1")
+        texts = strings(texts)
+        places = capacity(texts, where)
+        encoded_whole = [self.encode_gaps(text, place) for text, place in zip(texts, places, strict=True)]
+        cut = [place for place, ids in zip(places, encoded_whole, strict=True) if len(ids) > self.room]
+        tell_of_cut(cut, on_cut, lambda: said_of_windows(len(cut), cut[0], self.room))
+        windows = [self._windows(ids) for ids in encoded_whole]
+        found = iter(self._fill_rows([window for each in windows for window in each], top))
+        return [[guesses for _ in each for guesses in next(found)] for each in windows]
+
+    def _fill_rows(self, windows: Sequence[tuple[list[int], list[int]]], top: int) -> list[list[list[Guess]]]:
+        """The guesses for the gaps of rows of ids, which fit the context, at the places that each has beside it."""
+        found: dict[int, list[list[Guess]]] = {}
+        for batch in group_by_length([(len(row),) for row, _ in windows], BATCH_TOKENS, self.model.config):
+            members = [windows[member][0] for member in batch.members]
+            gaps = [windows[member][1] for member in batch.members]
+            most = -(-max(map(len, gaps)) // PLACES) * PLACES
+            ids, valid = pad_rows(members, batch.size, batch.lengths[0], 0)
+            places, _ = pad_rows(gaps, batch.size, most, 0)
+            said = np.asarray(_probabilities(self.model, ids, valid, places, self._sayable))
+            check_finite(said)
+            for member, row, own in zip(batch.members, said, gaps, strict=False):
+                found[member] = [self._guesses(probabilities, top) for probabilities in row[: len(own)]]
+        return [found[index] for index in range(len(windows))]
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> NDArray[np.float32]:
+        """The vector of each text, (texts, width): the mean of its hidden states, or what `vectors` says.
+
+        Args:
+            where: the place of each text, for errors; by number if not given.
+            allow_unknown: read what the vocabulary does not have as the unknown token, instead of refusing the text.
+            truncate: what is read of a text that is longer than the model reads, or `vectors` says: its `head` (if not
+                given), its `tail`, `both` (half of each); `no` refuses it.
+            on_cut: told the places of the texts that were truncated; if not given, Python warns of them.
+
+        Raises:
+            InputError: a text is empty, or holds what the vocabulary does not have, or is too long and not to be
+                truncated.
+            WorkError: the model gives numbers that are not finite.
+        """
+        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
+        how |= {"truncate": truncate or "head", "settings": self.vectors}
+        return embed_texts(self.model, self.tokenizer, texts, **how)
+
+    def check_head(self, where: str | None = None) -> None:
+        """Raises InputError where the model is an encoder alone: what it would say of hidden tokens means nothing."""
+        if not self.model.config.head:
+            what = "this is an encoder without a head, which can say nothing of hidden tokens"
+            start = f"train, {option('from', 'MODEL', python='model.start')}"
+            fix = f"use its vectors (embed), or train a classifier or a masked language model from it ({start})"
+            raise InputError(what, where=where, fix=fix)
+
+    def encode_to_embed(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> list[list[int]]:
+        """The ids of each text, as `embed` reads them. Takes and raises what that does."""
+        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
+        return encoded(self.tokenizer, texts, self.model.config, self.vectors, truncate=truncate or "head", **how)
+
+    def encode_gaps(self, text: str, where: str) -> list[int]:
+        """The ids of a text with gaps. Its parts are encoded by themselves: no text ever becomes a special token.
+
+        Raises:
+            InputError: it has no gap, or holds what the vocabulary does not have.
+        """
+        parts = text.split(self.mask)
+        if len(parts) == 1:
+            raise InputError("the text has no gap", where=where, fix=f"write {self.mask} where a word is to be guessed")
+        ids: list[int] = []
+        for number, part in enumerate(parts):
+            if number < len(parts) - 1 and self._words_have_spaces:
+                part = part.removesuffix(" ")
+            part_ids = self.tokenizer.encode_inside(part) if number else self.tokenizer.encode(part)
+            check_known(self.tokenizer, part, part_ids, where)
+            ids += [self._mask_id, *part_ids] if number else part_ids
+        return ids
+
+    def _windows(self, ids: list[int]) -> list[tuple[list[int], list[int]]]:
+        """A text as rows that the model can read, each with the places of those gaps in it that it is to fill: one row
+        for all gaps, or, of a text that is too long, one for each, in whose middle it stands."""
+        gaps = [place for place, id in enumerate(ids) if id == self._mask_id]
+        if len(ids) <= self.room:
+            rows = [(ids, gaps)]
+        else:
+            starts = [max(0, min(place - self.room // 2, len(ids) - self.room)) for place in gaps]
+            rows = [(ids[at : at + self.room], [place - at]) for place, at in zip(gaps, starts, strict=True)]
+        if not self.model.config.enclosed:
+            return rows
+        return [(enclose(self.tokenizer, row), [place + 1 for place in own]) for row, own in rows]
+
+    def _guesses(self, probabilities: NDArray[np.float32], top: int) -> list[Guess]:
+        best = np.argsort(-probabilities, kind="stable")[: min(top, int(self._sayable.sum()))]
+        return [Guess(self._texts[id], float(probabilities[id])) for id in best.tolist()]
+
+    @cached_property
+    def _mask_id(self) -> int:
+        if (found := self.tokenizer.mask_id) is None:
+            raise InputError("the tokenizer of this model has no mask token")
+        return found
+
+    @cached_property
+    def _texts(self) -> list[str]:
+        found = token_texts(self.tokenizer)
+        return [text if text and "\ufffd" not in text else self.tokenizer.token(id) for id, text in enumerate(found)]
+
+    @cached_property
+    def _words_have_spaces(self) -> bool:
+        return any(text.startswith(" ") and text.strip() for text in self._texts)
+
+    @cached_property
+    def _sayable(self) -> Bool[Array, " vocab"]:
+        """True at the rows of the table that are tokens and stand for text."""
+        rows = self.model.config.rows(self.model.config.vocab)
+        said = np.zeros(rows, bool)
+        said[: self.tokenizer.vocab_size] = ~special_tokens(self.tokenizer)
+        return jnp.asarray(said)
+
+
+def said_of_windows(count: int, first: str, most: int) -> str:
+    """That so many texts were too long to be read at once, the first of them where, and what was done about it."""
+    many = "1 text is" if count == 1 else f"{count:,} texts are"
+    return (
+        f"{many} longer than the {most:,} tokens that are read (first: {first}): a gap is filled from those around it"
+    )
+
+
+@program
+def _probabilities(
+    model: MaskedLanguageModel,
+    ids: Ids,
+    valid: Valid,
+    places: Int[Array, "batch places"],
+    sayable: Bool[Array, " vocab"],
+) -> Float[Array, "batch places vocab"]:
+    """Of every token that may be said, at each of the places."""
+    hidden = model.encoder.encode(ids, valid)
+    logits = model.project(jnp.take_along_axis(hidden, places[:, :, None], axis=1))
+    return jax.nn.softmax(jnp.where(sayable[None, None, :], logits, -jnp.inf), axis=-1)

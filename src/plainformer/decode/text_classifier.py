@@ -1,0 +1,186 @@
+"""Texts in, labels out: a classifier with its tokenizer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.decode.sentence_embeddings import MEAN, VectorSettings, by_length, embed_texts, encoded
+from plainformer.decode.texts import OnCut, encode_texts
+from plainformer.errors import InputError, shown
+from plainformer.folder import ModelFolder
+from plainformer.given import LOADED, instance
+from plainformer.models.encoder import Classifier
+from plainformer.programs.compiled import program
+from plainformer.shapes import Array, Float, Ids, Valid
+from plainformer.tokenizer import Tokenizer
+from plainformer.tokenizer.truncation import Truncate, check_way
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a text was taken for.
+
+    Attributes:
+        label: the most probable one; of equally probable ones, the first.
+        probability: its own.
+        probabilities: of every label, in the order of the model's outputs; they sum to 1.
+    """
+
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+
+
+SETTINGS = ("max_tokens", "truncate")
+"""What a classifier's `generation_config.json` says of long texts."""
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """A classifier ready for use: `Labeller(model, tokenizer).classify(["What a film!"])`.
+
+    Attributes:
+        max_tokens: the most tokens of a text that it reads, as in its training; 0 is as many as the model can.
+        truncate: what it reads of a longer text, as in its training.
+    """
+
+    model: Classifier
+    tokenizer: Tokenizer
+    vectors: VectorSettings = MEAN
+    max_tokens: int = 0
+    truncate: Truncate = "head"
+
+    def __post_init__(self) -> None:
+        """Raises InputError for parts of another kind."""
+        instance(self.model, Classifier, "model", LOADED)
+        instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
+
+    @classmethod
+    def of(cls, content: ModelFolder) -> "Labeller":
+        """Raises InputError where the folder holds another kind of model, or settings that will not do."""
+        if not isinstance(content.model, Classifier):
+            raise InputError("this is not a classifier")
+        settings = {name: content.generation[name] for name in SETTINGS if name in content.generation}
+        path = content.generation_file.path
+        _check(settings, path)
+        return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation, path), **settings)
+
+    @property
+    def room(self) -> int:
+        """The most tokens of a text that are read."""
+        room = self.model.config.room
+        return min(self.max_tokens, room) if self.max_tokens else room
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """All labels, in the order of the model's outputs."""
+        return self.model.config.labels
+
+    def classify(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> list[Label]:
+        """The label of every text, in order.
+
+        Args:
+            where: the place of each text, for errors; by number if not given.
+            allow_unknown: read what the vocabulary does not have as the unknown token, as in training, instead of
+                refusing the text.
+            truncate: what is read of a text that is longer than `room`: its `head`, its `tail`, `both` (half of each);
+                `no` refuses it. As in the training, if not given.
+            on_cut: told the places of the texts that were truncated; if not given, Python warns of them.
+
+        Raises:
+            InputError: a text is empty, or holds what the vocabulary does not have, or is too long and not to be
+                truncated.
+            WorkError: the model gives numbers that are not finite.
+        """
+        how = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
+        labels, found = self.labels, np.exp(self.logprobs(texts, where=where, **how))
+        return [
+            Label(labels[int(row.argmax())], float(row.max()), dict(zip(labels, row.tolist(), strict=True)))
+            for row in found
+        ]
+
+    def logprobs(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> NDArray[np.float32]:
+        """Log-probabilities (texts, labels), in nats: what `classify` goes by. Takes and raises what it does."""
+        how = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
+        rows = self.encode(texts, where=where, **how)
+        return by_length(_logprobs, self.model, rows, self.model.config, len(self.labels))
+
+    def encode(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> list[list[int]]:
+        """The ids of each text, as the model reads them. Takes and raises what `classify` does."""
+        how = {"context": self.room, "truncate": truncate or self.truncate, "enclosed": self.model.config.enclosed}
+        return encode_texts(self.tokenizer, texts, where=where, allow_unknown=allow_unknown, on_cut=on_cut, **how)
+
+    def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> NDArray[np.float32]:
+        """The vector of each text, (texts, d_model), that its label is told from. Takes and raises as `classify`."""
+        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
+        how |= {"truncate": truncate or self.truncate, "settings": self._read}
+        return embed_texts(self.model, self.tokenizer, texts, **how)
+
+    def encode_to_embed(
+        self,
+        texts: Sequence[str],
+        *,
+        where: Sequence[str] | None = None,
+        allow_unknown: bool = False,
+        truncate: Truncate | None = None,
+        on_cut: OnCut | None = None,
+    ) -> list[list[int]]:
+        """The ids of each text, as `embed` reads them. Takes and raises what that does."""
+        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
+        how |= {"truncate": truncate or self.truncate}
+        return encoded(self.tokenizer, texts, self.model.config, self._read, **how)
+
+    @property
+    def _read(self) -> VectorSettings:
+        """How vectors are made, of texts that are as long as the classifier reads them."""
+        return replace(self.vectors, max_tokens=min(self.room, self.vectors.room(self.model.config)))
+
+
+@program
+def _logprobs(model: Classifier, ids: Ids, valid: Valid) -> Float[Array, "batch labels"]:
+    return jax.nn.log_softmax(model(ids, valid), axis=-1)
+
+
+def _check(settings: Mapping[str, Any], path: Path | None) -> None:
+    """Raises InputError, naming the file that they are from, for settings that will not do."""
+    where, most = None if path is None else str(path), settings.get("max_tokens", 0)
+    check_way(settings.get("truncate", "head"), where)
+    if type(most) is not int or most < 0:
+        raise InputError(f"max_tokens is {shown(most)}", where=where, fix="give 0 (all that it reads), or a number")

@@ -1,0 +1,367 @@
+"""A prompt in, a text out: a language model with its tokenizer."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from plainformer.decode.beam_language_model import best_continuations
+from plainformer.decode.own import settings_in
+from plainformer.decode.sampling_loop import continuations
+from plainformer.decode.score import perplexity, score_texts
+from plainformer.decode.settings import PAPER, SamplingSettings, changed, check_tokens
+from plainformer.decode.texts import capacity, encode_texts
+from plainformer.errors import InputError, WorkError
+from plainformer.folder import ModelFolder
+from plainformer.given import LOADED, callables, instance, string, strings, whole
+from plainformer.models.language_model import LanguageModel
+from plainformer.quantize.linear import Precision
+from plainformer.quantize.prepare import prepare
+from plainformer.tokenizer import Tokenizer
+from plainformer.tokenizer.stream import TextStream
+
+MOST_ROWS = 64  # written together
+MOST_PLACES = 2**14  # of all of them, whose keys and values are kept: what bounds memory
+MOST_SAMPLES = 100_000
+
+
+class Piece(NamedTuple):
+    """What is added to one of the samples of a prompt.
+
+    Attributes:
+        sample: which, counted from 0.
+        text: the new text; there may be none yet, though there are new tokens.
+        tokens: how many tokens are new.
+        finished: None while the sample goes on; with its last piece True, or False where `max_tokens` cut it.
+    """
+
+    sample: int
+    text: str
+    tokens: int
+    finished: bool | None
+
+
+@dataclass(frozen=True)
+class Continuation:
+    """What a beam search found to come after a prompt.
+
+    Attributes:
+        text: without the prompt.
+        score: its log-probability (nats) over the length penalty; what the n best are ranked by.
+        logprob: its log-probability.
+        finished: False where `max_tokens` cut it.
+    """
+
+    text: str
+    score: float
+    logprob: float
+    finished: bool
+
+
+@dataclass(frozen=True)
+class TextScore:
+    """How probable a text is. Its first token is given, not scored: nothing stands before it.
+
+    Attributes:
+        tokens: all tokens of the text, as they stand in the vocabulary.
+        logprobs: the log-probability (nats) of each but the first, given those before it.
+        scored_bytes: how many bytes of UTF-8 the scored tokens spell.
+    """
+
+    tokens: tuple[str, ...]
+    logprobs: tuple[float, ...]
+    scored_bytes: int
+
+    @property
+    def logprob(self) -> float:
+        """The sum of `logprobs`."""
+        return math.fsum(self.logprobs)
+
+    @property
+    def perplexity(self) -> float:
+        """As `score.perplexity`."""
+        return perplexity(self.logprob, len(self.logprobs))
+
+    @property
+    def bits_per_byte(self) -> float:
+        """Bits that a byte of the text costs; the same unit whatever the tokenizer."""
+        return -self.logprob / math.log(2.0) / self.scored_bytes
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A language model ready for use: `Writer(model, tokenizer).generate(["Once upon a time"])`.
+
+    unusable: what is wrong with the settings of its folder, which then are not `settings`; who writes is told.
+    """
+
+    model: LanguageModel
+    tokenizer: Tokenizer
+    settings: SamplingSettings = field(default_factory=SamplingSettings)
+    weights: Precision = "float32"
+    unusable: InputError | None = None
+
+    def __post_init__(self) -> None:
+        """Raises InputError for parts of another kind."""
+        instance(self.model, LanguageModel, "model", LOADED)
+        instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
+
+    @classmethod
+    def of(cls, content: ModelFolder) -> "Writer":
+        """Raises InputError where the folder holds another kind of model."""
+        if not isinstance(content.model, LanguageModel):
+            raise InputError("this is not a language model")
+        settings, unusable = settings_in(content, SamplingSettings(), content.model.config.vocab)
+        return cls(content.model, content.source_tokenizer, settings, unusable=unusable)
+
+    def generate(
+        self,
+        prompts: Sequence[str],
+        *,
+        samples: int = 1,
+        stop: Sequence[str] = (),
+        on_slide: Callable[[], None] = lambda: None,
+        **changes: Any,
+    ) -> list[list[str]]:
+        """What comes after each prompt: `samples` texts each, without the prompt.
+
+        Args:
+            stop: a text ends before the first of these strings that is complete.
+            on_slide: called whenever a text does not fit the context, which then slides.
+            changes: settings that differ from the writer's own, such as `temperature=0.7`.
+
+        Raises:
+            InputError: a prompt is empty or holds what the vocabulary does not have; a setting is unknown or out of
+                range, be it the folder's.
+            WorkError: the model's outputs are not finite.
+        """
+        callables(on_slide=on_slide)
+        settings, numbers = self.settings_with(changes), _numbers(samples)
+        rows = [(prompt, number) for prompt in self._encode(prompts) for number in numbers]
+        texts = [self._text(prompt, stop) for prompt, _ in rows]
+        # Like lengths together: all rows stand at the same place, and the shortest prompt says where they begin.
+        order = sorted(range(len(rows)), key=lambda row: len(rows[row][0]))
+        while order:
+            count = self._most_rows(max(len(rows[row][0]) for row in order[:MOST_ROWS]) + settings.max_tokens)
+            part, order = order[:count], order[count:]
+            for _ in self._turns([rows[row] for row in part], [texts[row] for row in part], settings, 64, on_slide):
+                pass
+        return [[text.said for text in texts[start : start + samples]] for start in range(0, len(rows), samples)]
+
+    def stream(
+        self, prompt: str, *, stop: Sequence[str] = (), on_slide: Callable[[], None] = lambda: None, **changes: Any
+    ) -> Iterator[str]:
+        """The text that `generate` gives for this prompt, piece by piece as it is written. Raises as `generate`."""
+        for piece in self.stream_samples(prompt, stop=stop, on_slide=on_slide, **changes):
+            if piece.text:
+                yield piece.text
+
+    def stream_samples(
+        self,
+        prompt: str,
+        *,
+        samples: int = 1,
+        stop: Sequence[str] = (),
+        on_slide: Callable[[], None] = lambda: None,
+        **changes: Any,
+    ) -> Iterator[Piece]:
+        """The texts that `generate` gives for this prompt, sample after sample, piece by piece. Raises as `generate`.
+
+        Samples are written together. The first is given out as it is written; what there is of the next then follows
+        at once, and so on.
+        """
+        callables(on_slide=on_slide)
+        settings, (ids,) = self.settings_with(changes), self._encode([string(prompt, "prompt")])
+        rows = [(ids, number) for number in _numbers(samples)]
+        count = self._most_rows(len(ids) + settings.max_tokens)
+        for start in range(0, samples, count):
+            part = rows[start : start + count]
+            texts = [self._text(ids, stop) for _ in part]
+            at = length = tokens = 0  # which of the part is being given out, and what of it has been
+            for _ in self._turns(part, texts, settings, 1, on_slide):
+                while at < len(part):
+                    text = texts[at]
+                    finished = text.stopped or text.tokens < settings.room(len(ids)) if text.ended else None
+                    yield Piece(start + at, text.said[length:], text.tokens - tokens, finished)
+                    length, tokens = len(text.said), text.tokens
+                    if not text.ended:
+                        break
+                    at, length, tokens = at + 1, 0, 0
+
+    def search(
+        self, prompts: Sequence[str], *, max_tokens: int | None = None, **changes: Any
+    ) -> list[list[Continuation]]:
+        """The most probable continuations of each prompt, by beam search: the `n_best` of them, best first.
+
+        Args:
+            max_tokens: the most tokens of a continuation; None is the writer's own setting.
+            changes: `decode.GenerationSettings` that differ from the paper's, such as `beam_size=8` or `n_best=3`.
+
+        Raises:
+            InputError: as `generate`, and where prompt and `max_tokens` do not fit the context.
+        """
+        own = self.settings_with({})
+        settings = changed(PAPER, {"end_tokens": own.end_tokens, "forbidden_tokens": own.forbidden_tokens} | changes)
+        if (longest := self.settings.max_tokens if max_tokens is None else whole(max_tokens, "max_tokens")) < 1:
+            raise InputError(f"max_tokens is {longest}", fix="give at least 1")
+        results: list[list[Continuation]] = []
+        for ids in self._encode(prompts):
+            found = best_continuations(self._decoder, ids, settings, max_tokens=longest, **self._special)
+            texts = [self._text(ids) for _ in found]
+            results.append(
+                [
+                    Continuation(text.push(one.ids) + text.finish(), one.score, one.logprob, one.finished)
+                    for text, one in zip(texts, found, strict=True)
+                ]
+            )
+        return results
+
+    def score(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[TextScore]:
+        """The log-probability that the model gives to each text.
+
+        Args:
+            where: the place of each text, for an error.
+
+        Raises:
+            InputError: a text has fewer than two tokens, or holds what the vocabulary does not have.
+            WorkError: the model's outputs are not finite.
+        """
+        texts = strings(texts)
+        rows = self.encode_scored(texts, where=where)
+        scores = [
+            TextScore(
+                tuple(map(self.tokenizer.token, ids)),
+                logprobs,
+                len(text.encode()) - self._bytes_of(ids[0]),
+            )
+            for text, ids, logprobs in zip(texts, rows, score_texts(self.model, rows), strict=True)
+        ]
+        for place, score in zip(capacity(texts, where), scores, strict=True):
+            if not all(map(math.isfinite, score.logprobs)):
+                fix = "check that its weights are finite"
+                raise WorkError("the model's log-probabilities are not finite", where=place, fix=fix)
+        return scores
+
+    def encode_scored(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[list[int]]:
+        """The ids of each text, as `score` scores them. Takes it and raises InputError as that does."""
+        rows = self._encode(texts, "text", where)
+        for place, ids in zip(capacity(texts, where), rows, strict=True):
+            if len(ids) < 2:
+                fix = "give a longer text"
+                raise InputError("the text has one token, and the first is not scored", where=place, fix=fix)
+        return rows
+
+    def _turns(
+        self,
+        rows: Sequence[tuple[list[int], int]],
+        texts: Sequence["_Text"],
+        settings: SamplingSettings,
+        burst: int,
+        on_slide: Callable[[], None],
+    ) -> Iterator[list[str]]:
+        """The new text of every row, turn after turn."""
+        prompts, numbers = [prompt for prompt, _ in rows], [number for _, number in rows]
+        for fresh in continuations(
+            self._decoder, prompts, settings, numbers=numbers, burst=burst, on_slide=on_slide, **self._special
+        ):
+            yield [text.push(ids) for text, ids in zip(texts, fresh, strict=True)]
+            if all(text.ended for text in texts):
+                return
+        yield [text.finish() for text in texts]
+
+    @cached_property
+    def _decoder(self) -> LanguageModel:
+        """The model that writes."""
+        return prepare(self.model, self.weights)
+
+    @cached_property
+    def _special(self) -> dict[str, Any]:
+        """What ends a text, and what is never written: tokens that stand for no text."""
+        eos = self.tokenizer.special_id("eos")
+        others = {self.tokenizer.special_id(role) for role in ("pad", "bos", "unk", "mask")}
+        never = {id for id in others if id is not None and id != eos}
+        never |= set(range(self.tokenizer.vocab_size, self.model.config.vocab))  # rows that are no tokens
+        return {"eos": eos, "forbidden": sorted(never - set(self.settings.end_tokens))}
+
+    def settings_with(self, changes: dict[str, Any]) -> SamplingSettings:
+        """The writer's own with some replaced; a bound of what is written takes the place of one that counts the
+        prompt.
+
+        Raises:
+            InputError: they will not do, or those of the writer's folder.
+        """
+        if self.unusable is not None:
+            raise self.unusable
+        settings = changed(self.settings, {"max_length": 0} | changes if "max_tokens" in changes else changes)
+        check_tokens(settings, self.model.config.vocab)
+        return settings
+
+    def _text(self, prompt: list[int], stop: Sequence[str] = ()) -> "_Text":
+        stops = [stop] if isinstance(stop, str) else strings(stop, "stop string", "stop")
+        return _Text(TextStream(self.tokenizer, prompt), [string for string in stops if string])
+
+    def _bytes_of(self, id: int) -> int:
+        """How many bytes the first token of a text spells; one that is part of a character is taken for one byte."""
+        text = self.tokenizer.decode([id])
+        return 1 if "\ufffd" in text else len(text.encode())
+
+    def _most_rows(self, longest: int) -> int:
+        """How many texts of up to `longest` tokens are written together."""
+        return min(MOST_ROWS, max(1, MOST_PLACES // min(longest, self.model.config.context)))
+
+    def _encode(
+        self, texts: Sequence[str], what: str = "prompt", where: Sequence[str] | None = None
+    ) -> list[list[int]]:
+        """The ids of each text, behind bos where the tokenizer's file puts it there.
+
+        Raises InputError for a text that gives no tokens, or that the vocabulary cannot spell.
+        """
+        fix = "give some text to go on from, such as a newline" if what == "prompt" else "give some text"
+        rows = encode_texts(self.tokenizer, texts, what, where=where, fix=fix)
+        return [[self.tokenizer.bos_id, *ids] for ids in rows] if self.tokenizer.leads_with_bos else rows
+
+
+def _numbers(samples: int) -> range:
+    """Raises InputError where there are none, or more than memory holds."""
+    if not 1 <= whole(samples, "samples") <= MOST_SAMPLES:
+        raise InputError(f"{samples:,} samples were asked for", fix=f"give 1 to {MOST_SAMPLES:,}")
+    return range(samples)
+
+
+@dataclass
+class _Text:
+    """One text as it grows. What could be the beginning of a stop string is held back until that is known."""
+
+    stream: TextStream
+    stop: Sequence[str]
+    said: str = ""
+    held: str = ""
+    tokens: int = 0
+    ended: bool = False
+    stopped: bool = False  # by a stop string
+
+    def push(self, ids: Sequence[int]) -> str:
+        if not self.ended:
+            self.tokens += len(ids)
+        return self._give(self.stream.push(ids), last=False)
+
+    def finish(self) -> str:
+        return self._give(self.stream.flush(), last=True)
+
+    def _give(self, text: str, *, last: bool) -> str:
+        if self.ended:
+            return ""
+        held = self.held + text
+        # The stop string that is complete first counts, however much text came at once; of several, the longest.
+        found = [(at + len(stop), at) for stop in self.stop if (at := held.find(stop)) >= 0]
+        self.stopped = bool(found)
+        self.ended = last or self.stopped
+        sure = min(found)[1] if found else len(held) if last else len(held) - self._beginning(held)
+        self.said, self.held = self.said + held[:sure], held[sure:]
+        return held[:sure]
+
+    def _beginning(self, text: str) -> int:
+        """How many characters at the end of `text` could begin a stop string."""
+        lengths = (n for stop in self.stop for n in range(1, len(stop)) if text.endswith(stop[:n]))
+        return max(lengths, default=0)

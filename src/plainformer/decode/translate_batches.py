@@ -1,0 +1,152 @@
+"""Many sources in, their best targets out, in the same order: the search over pools of like length."""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from plainformer.decode.batch import check_ids, position_limit
+from plainformer.decode.beam import make_query
+from plainformer.decode.beam_state import Query
+from plainformer.decode.constraints import Rules
+from plainformer.decode.continuous_batching import Shape, compile_ahead, is_ready, search_pool, shape_of
+from plainformer.decode.parallel_search import searches_at_once, side_by_side
+from plainformer.decode.plan import Costs, Planner, shares
+from plainformer.decode.protocols import EncoderDecoder, Hypothesis
+from plainformer.decode.settings import PAPER, GenerationSettings, check_tokens
+from plainformer.errors import InputError, WorkError
+from plainformer.models.config import TransformerConfig
+from plainformer.shapes import Array, Bool
+
+MOST_ROWS = 16  # of a beam that leave the sentences side by side as many as they may be
+
+
+def generate(
+    model: EncoderDecoder,
+    sources: Sequence[Sequence[int]],
+    settings: GenerationSettings = PAPER,
+    *,
+    bos: int,
+    eos: int,
+    pad: int,
+    source_eos: int | None = None,
+    batch_tokens: int = 2048,
+    allowed: Collection[int] | None = None,
+    expected: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[list[Hypothesis]]:
+    """The `n_best` hypotheses of every source, best first, sources in the order given.
+
+    Programs are compiled for each shape that pays (`plan`) and each stage that an output reaches (`pool.stages`). On a
+    processor searches run in two threads (`abreast`), outside the caller's contexts, such as `jax.default_device`.
+
+    Args:
+        sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
+        bos, eos, pad: ids of the target vocabulary. source_eos: the end of a source, where that is another id.
+        batch_tokens: the most tokens that there is room for side by side, for each of up to 16 hypotheses of a beam;
+            sources may be padded to twice as many.
+        allowed: the ids that may be generated, None for the whole vocabulary. `pad` and `bos` never, `eos` always.
+        expected: how many sources are to come, these included: for many, more shapes pay. These alone, if not given.
+        progress: called whenever some are done, with the numbers of sources done and of all.
+
+    Raises:
+        InputError: an id is not in the vocabulary, a source is too long, or a length penalty is no number.
+        WorkError: the model's outputs are not finite.
+    """
+    config = model.config
+    check_ids(sources, config.source_vocab, config, "source")
+    check_tokens(settings, config.target_vocab)
+    mask = _allowed_mask(allowed, settings.forbidden_tokens, config.target_vocab)
+    rules = Rules.of(settings, bos=bos, eos=eos, pad=pad)
+    closing = eos if source_eos is None else source_eos
+    closed = [[*source, closing] for source in sources]
+    limit, at_once = position_limit(config), searches_at_once()
+    # A bound looks at its own sentence alone, so that company does not change the output.
+    bounds = [settings.bound(len(source), limit) for source in closed]
+    settings.check_length(max(bounds, default=1))
+    times = max(1.0, (expected or 0) / max(1, len(sources)))
+
+    def query(width: int) -> Query:
+        return make_query(model, settings, rules, settings.bound(width, limit), mask)
+
+    def search(members: list[int], shape: Shape) -> Iterator[dict[int, list[Hypothesis]]]:
+        parts = [closed[index] for index in members], [bounds[index] for index in members]
+        for found in search_pool(model, query(shape.width), *parts, shape, filler=closing):
+            yield {members[place]: hypotheses for place, hypotheses in found}
+
+    parts = _planned(query, list(map(len, closed)), batch_tokens, limit, settings.beam_size, at_once, times)
+    results: dict[int, list[Hypothesis]] = {}
+    for found in side_by_side([search(*part) for part in parts], at_once):
+        results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
+        if progress:
+            progress(len(results), len(sources))
+    return [results[index] for index in range(len(sources))]
+
+
+def _planned(
+    query: Callable[[int], Query],
+    lengths: Sequence[int],
+    batch_tokens: int,
+    limit: int | None,
+    beam: int,
+    at_once: int,
+    times: float,
+) -> list[tuple[list[int], Shape]]:
+    """What each search has to do: sources, and in which shape. What they need is compiled from now on.
+
+    Args:
+        query: what searches sources of a width. times: as for `Planner.plan`.
+    """
+    narrow = query(1)
+    model: Any = narrow.model
+
+    def shape(size: int, width: int, slots: int) -> Shape:
+        return shape_of(query(width), beam, size, width, slots)
+
+    pools = _planner(jax.tree.structure(model), model.config, narrow.rules, beam).plan(
+        lengths,
+        min(batch_tokens, -(-MOST_ROWS * batch_tokens // beam)),
+        limit,
+        at_once=at_once,
+        is_ready=lambda size, width, slots: is_ready(model, query(width), shape(size, width, slots)),
+        times=times,
+    )
+    parts = [(part.members, shape(*part[1:])) for pool in pools for part in shares(pool, at_once)]
+    for members, part in parts:
+        compile_ahead(model, query(part.width), part, len(members))
+    return parts
+
+
+@lru_cache(maxsize=64)
+def _planner(kind: Any, config: TransformerConfig, rules: Rules, beam: int) -> Planner:
+    """What plans for models of a kind: of one structure, weights rounded or not."""
+    return Planner(Costs.of(config, beam))
+
+
+def _checked(hypotheses: list[Hypothesis], index: int) -> list[Hypothesis]:
+    """The hypotheses of a source. Raises WorkError where there are none."""
+    if not hypotheses:
+        raise WorkError(
+            "the model's log-probabilities are not finite",
+            where=f"source {index + 1}",
+            fix="check that its weights are finite: training may have diverged",
+        )
+    return hypotheses
+
+
+def _allowed_mask(
+    allowed: Collection[int] | None, forbidden: Sequence[int], vocab: int
+) -> Bool[Array, " vocab"] | None:
+    """True on the allowed ids of the vocabulary that are not forbidden; None where all are allowed."""
+    if allowed is None and not forbidden:
+        return None
+    allowed = range(vocab) if allowed is None else allowed
+    if wrong := [token for token in allowed if not 0 <= token < vocab]:
+        raise InputError(f"token id {wrong[0]} is not in the model's vocabulary of {vocab}", where="allowed")
+    mask = np.zeros(vocab, bool)
+    mask[list(allowed)] = True
+    mask[list(forbidden)] = False
+    return jnp.asarray(mask)

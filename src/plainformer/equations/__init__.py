@@ -1,0 +1,1 @@
+"""The paper's functions, each one its definition: no weights, no devices."""

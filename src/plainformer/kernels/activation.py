@@ -1,0 +1,23 @@
+"""Activations by the fastest twin.
+
+| twin             | devices | serves                                                    |
+|------------------|---------|-----------------------------------------------------------|
+| `cpu/gelu`       | CPU     | GELU of float32 on one device, rows of whole vectors      |
+| `xla/activation` | all     | everything                                                |
+"""
+
+from plainformer.equations.activations import ActivationName
+from plainformer.kernels.cpu import gelu as cpu_gelu
+from plainformer.kernels.dispatch import Twin, Twins, always, choose
+from plainformer.kernels.xla import activation as xla_activation
+from plainformer.shapes import Array, Float
+
+XLA = Twin(always, xla_activation.activate)
+TWINS: Twins = {"cpu": (Twin(cpu_gelu.serves, cpu_gelu.activate), XLA), "other": (XLA,)}
+
+
+def activate(name: ActivationName, x: Float[Array, "*axes"]) -> Float[Array, "*axes"]:
+    """`equations.activations.ACTIVATIONS[name](x)`, by the first twin that serves."""
+    tokens = x.reshape(-1, x.shape[-1])
+    result: Array = choose(TWINS, name, tokens)(name, tokens)
+    return result.reshape(x.shape)

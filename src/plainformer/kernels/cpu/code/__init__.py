@@ -1,0 +1,1 @@
+"""The CPU kernels: Python that Numba compiles, called by XLA."""

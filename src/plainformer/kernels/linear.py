@@ -1,0 +1,47 @@
+"""Affine maps by the fastest twin.
+
+| twin                    | devices     | serves                                                                    |
+|-------------------------|-------------|---------------------------------------------------------------------------|
+| `cpu/linear`            | CPU         | float32, a bias, one side of the weight at most 256, outputs whole vectors |
+| `xla/fused_projections` | accelerator | several maps of one input                                                 |
+| `equations.affine`      | all         | everything                                                                |
+"""
+
+from collections.abc import Sequence
+
+from plainformer.equations.linear import affine
+from plainformer.kernels.cpu import linear as cpu_linear
+from plainformer.kernels.cpu.linear import add_products
+from plainformer.kernels.dispatch import Twin, Twins, always, choose
+from plainformer.kernels.xla import fused_projections
+from plainformer.kernels.xla.fused_projections import Map
+from plainformer.shapes import Array, Float
+
+__all__ = ["Map", "add_products", "linear", "linear_of_one_input"]
+
+CPU = Twin(cpu_linear.serves, cpu_linear.fused_linear)
+XLA = Twin(always, affine)
+TWINS: Twins = {"cpu": (CPU, XLA), "other": (XLA,)}
+
+
+def linear(
+    tokens: Float[Array, "token d_in"], weight: Float[Array, "d_in d_out"], bias: Float[Array, " d_out"] | None
+) -> Float[Array, "token d_out"]:
+    """`equations.linear.affine` by the first twin that serves."""
+    y: Array = choose(TWINS, tokens, weight, bias)(tokens, weight, bias)
+    return y
+
+
+def _one_by_one(tokens: Float[Array, "token d_in"], maps: Sequence[Map]) -> tuple[Float[Array, "token _"], ...]:
+    return tuple(linear(tokens, weight, bias) for weight, bias in maps)
+
+
+FUSED = Twin(fused_projections.serves, fused_projections.fused_projections)
+ONE_BY_ONE = Twin(always, _one_by_one)
+TWINS_OF_ONE_INPUT: Twins = {"cpu": (ONE_BY_ONE,), "other": (FUSED, ONE_BY_ONE)}
+
+
+def linear_of_one_input(tokens: Float[Array, "token d_in"], maps: Sequence[Map]) -> tuple[Float[Array, "token _"], ...]:
+    """`linear` of one input by several weights and biases."""
+    found: tuple[Array, ...] = choose(TWINS_OF_ONE_INPUT, tokens, maps)(tokens, maps)
+    return found

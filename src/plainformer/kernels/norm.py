@@ -1,0 +1,83 @@
+"""LayerNorm and RMSNorm, alone and at the end of a post-norm sublayer, by the fastest twin.
+
+| twin       | devices | serves                                                    |
+|------------|---------|-----------------------------------------------------------|
+| `cpu/norm` | CPU     | float32 on one device, tokens of whole vectors of 16      |
+| `xla/norm` | all     | everything                                                |
+"""
+
+import jax
+
+from plainformer.equations.dropout import drop
+from plainformer.kernels.cpu import norm as cpu_norm
+from plainformer.kernels.dispatch import Twin, Twins, always, choose
+from plainformer.kernels.xla import norm as xla_norm
+from plainformer.shapes import Array, Float, PRNGKeyArray, UInt32
+
+Tokens = Float[Array, "*axes d_model"]
+Weight = Float[Array, " d_model"]
+Words = UInt32[Array, " words"]
+
+TWINS: Twins = {
+    "cpu": (Twin(cpu_norm.serves, cpu_norm.fused_norm), Twin(always, xla_norm.fast_norm)),
+    "other": (Twin(always, xla_norm.fast_norm),),
+}
+
+
+def norm(eps: float, centred: bool, x: Tokens, scale: Weight, bias: Weight | None) -> Tokens:
+    """`equations.norms.normalise` of every token of `x`."""
+    arguments = eps, centred, x.reshape(-1, x.shape[-1]), scale, bias
+    normed: Array = choose(TWINS, *arguments)(*arguments)
+    return normed.reshape(x.shape)
+
+
+def _add_then_norm(
+    eps: float,
+    centred: bool,
+    rate: float,
+    x: Tokens,
+    y: Tokens,
+    words: Words | None,
+    scale: Weight,
+    bias: Weight | None,
+) -> Tokens:
+    return norm(eps, centred, x + (y if words is None else drop(rate, y, words)), scale, bias)
+
+
+def _add_and_norm_at_once(
+    eps: float,
+    centred: bool,
+    rate: float,
+    x: Tokens,
+    y: Tokens,
+    words: Words | None,
+    scale: Weight,
+    bias: Weight | None,
+) -> Tokens:
+    tokens, added = (one.reshape(-1, one.shape[-1]) for one in (x, y))
+    normed: Array = cpu_norm.fused_add_and_norm(eps, centred, rate, tokens, added, words, scale, bias)
+    return normed.reshape(x.shape)
+
+
+SUM_TWINS: Twins = {
+    "cpu": (Twin(cpu_norm.serves_sum, _add_and_norm_at_once), Twin(always, _add_then_norm)),
+    "other": (Twin(always, _add_then_norm),),
+}
+
+
+def add_and_norm(
+    eps: float,
+    centred: bool,
+    x: Tokens,
+    y: Tokens,
+    scale: Weight,
+    bias: Weight | None,
+    *,
+    rate: float = 0.0,
+    key: PRNGKeyArray | None = None,
+) -> Tokens:
+    """`norm` of x + dropout(y), dropped at this `rate`; without a key, of x + y."""
+    words = None if key is None or rate == 0.0 else jax.random.key_data(key)
+    arguments = eps, centred, rate, x, y, words, scale, bias
+    normed: Array = choose(SUM_TWINS, *arguments)(*arguments)
+    return normed

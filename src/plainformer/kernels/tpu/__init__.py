@@ -1,0 +1,1 @@
+"""Twins on TPUs."""

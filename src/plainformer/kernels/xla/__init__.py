@@ -1,0 +1,1 @@
+"""Twins that XLA compiles, on every device."""

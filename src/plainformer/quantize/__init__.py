@@ -1,0 +1,1 @@
+"""Models for inference alone: weights laid out for products of few rows, and rounded."""

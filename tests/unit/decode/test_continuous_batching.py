@@ -1,0 +1,76 @@
+"""Sentences that are searched side by side, and move on when they grow long."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from plainformer.decode import GenerationSettings, continuous_batching as pool, generate, reference
+from plainformer.decode.continuous_batching import filled, stages
+
+
+def test_the_slots_of_each_stage() -> None:
+    """Eight times as many each time; the last has a quarter of the ones before it to spare."""
+    assert stages(24, 400) == [24, 192, 448]
+    assert [stages(16, longest) for longest in (1, 16, 17, 66, 128, 129)] == [
+        [1],
+        [16],
+        [16, 21],
+        [16, 70],
+        [16, 132],
+        [16, 128, 161],
+    ]
+
+
+@pytest.mark.parametrize("longest", [5, 17, 28, 33, 63, 100, 150])
+def test_a_stage_runs_out_of_slots_only_where_a_sentence_may_move_on(longest: int) -> None:
+    """Played without a model: a sentence is the set of its slots, and takes the first that is in none, at each step.
+
+    Ends are drawn, or as late as they can be; so who arrives, with which of the slots before, comes in all orders.
+    """
+    slots, draw = stages(16, longest), np.random.default_rng(longest)
+    ends = [longest - int(early) ** 2 // longest for early in draw.integers(longest, size=200)]
+    arriving: list[tuple[int, set[int]]] = [(end, set()) for end in ends]
+    for number, here in enumerate(slots):
+        moved: list[tuple[int, set[int]]] = []
+        rows: list[tuple[int, set[int]]] = []
+        while arriving or rows:
+            while arriving and len(rows) < 12:
+                rows.append(arriving.pop())
+            taken = set().union(*(seen for _, seen in rows))
+            if len(taken) == here:
+                gone = [row for row in rows if len(row[1]) >= filled(here)]
+                assert gone
+                assert number < len(slots) - 1
+                moved += gone
+                rows = [row for row in rows if row not in gone]
+                continue
+            slot = min(set(range(here)) - taken)
+            rows = [(end, {*seen, slot}) for end, seen in rows if len(seen) + 1 < end]
+        arriving = [moved[place] for place in draw.permutation(len(moved))]
+
+
+@pytest.mark.parametrize(("slots", "beam"), [(1, 3), (3, 1), (8, 3)])
+def test_who_moves_on_is_found_as_if_alone(
+    toys: SimpleNamespace, slots: int, beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = np.random.default_rng(3)
+    sources = [draw.integers(0, 19, size=length).tolist() for length in draw.integers(0, 8, size=70)]
+    settings = GenerationSettings(beam_size=beam, max_ratio=3.0, max_margin=3)
+    model, ids, moves, move = toys.make(eos_bonus=-4.0), toys.ids, [], pool.hand_over
+
+    def noted(*arguments: Any) -> Any:
+        moves.append(arguments[1].tokens.shape[2])
+        return move(*arguments)
+
+    monkeypatch.setattr(pool, "stages", lambda first, longest: stages(slots, longest))
+    monkeypatch.setattr(pool, "hand_over", noted)
+    found = generate(model, sources, settings, batch_tokens=128, **ids)
+    assert set(moves) == set(stages(slots, settings.bound(8))[1:])  # some to every stage
+    for source, hypotheses in zip(sources, found, strict=True):
+        expected = reference.beam_search(
+            toys.next_logits(model, source), settings.bound(len(source) + 1), settings, **ids
+        )
+        assert [one.ids for one in hypotheses] == [one.ids for one in expected]
+        assert [one.finished for one in hypotheses] == [one.finished for one in expected]
