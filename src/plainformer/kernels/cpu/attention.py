@@ -33,7 +33,12 @@ class _Kept(NamedTuple):
 
 
 def serves(
-    query: Query, key: Key, value: Value, mask: AttentionMask, bias: Array | None = None, inference: bool = False
+    query: Query,
+    key: Float[Array, "batch kv_heads key d_k"],
+    value: Float[Array, "batch kv_heads key d_v"],
+    mask: AttentionMask,
+    bias: Array | None = None,
+    inference: bool = False,
 ) -> bool:
     """Whether they are float32 on one CPU, texts are short or packed, heads are whole vectors wide, and no bias."""
     is_short = mask.segments is not None or key.shape[2] <= (MOST_CAUSAL if mask.is_causal else MOST_KEYS)

@@ -20,7 +20,12 @@ MOST_PIECES = 4  # each is compiled
 
 
 def serves(
-    query: Query, key: Key, value: Value, mask: AttentionMask, bias: Array | None = None, inference: bool = False
+    query: Query,
+    key: Float[Array, "batch kv_heads key d_k"],
+    value: Float[Array, "batch kv_heads key d_v"],
+    mask: AttentionMask,
+    bias: Array | None = None,
+    inference: bool = False,
 ) -> bool:
     """Whether the mask is causal alone, and there are queries enough for two pieces, in at least 32 bits."""
     is_causal = mask.is_causal and mask.segments is None and bias is None
