@@ -251,10 +251,11 @@ def test_every_twin_that_serves_is_its_equation(table: str, case: str) -> None:
         if not twin.serves(*arguments):
             continue
         run = NOT_HERE.get(twin.run, twin.run)
-        _compare(jax.jit(lambda run=run: run(*arguments))(), law.equation(*exact), **near)
-        if law.differentiable and arguments[-1] is not True:  # which is for inference, or has a gradient elsewhere
-            found, wanted = (_gradients(law, way, given) for way, given in ((run, arguments), (law.equation, exact)))
-            _compare(found, wanted, **near, scaled=True)
+        with jax.numpy_dtype_promotion("standard"):  # which JAX's own kernels ask for
+            _compare(jax.jit(lambda run=run: run(*arguments))(), law.equation(*exact), **near)
+            if law.differentiable and arguments[-1] is not True:  # which is for inference
+                found = _gradients(law, run, arguments)
+                _compare(found, _gradients(law, law.equation, exact), **near, scaled=True)
 
 
 def _gradients(law: Law, function: Callable[..., Any], arguments: Sequence[Any]) -> Any:

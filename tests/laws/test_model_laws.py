@@ -12,12 +12,12 @@ import pytest
 from model_laws import TranslatorSubject
 from variants import PAPER, VARIANTS
 
+from plainformer.equations.attention import attention
 from plainformer.equations.masks import causal_mask, padding_mask
 from plainformer.folder import ModelFolder, load_folder, save_folder
 from plainformer.kernels.xla import attention as kernel
 from plainformer.kernels.xla.attention import fast_attention
 from plainformer.models import TransformerConfig
-from plainformer.nn.attention import attention
 from plainformer.nn.position import half_from_interleaved
 from plainformer.tokenizer import Tokenizer
 from plainformer.tokenizer.word import train_word

@@ -7,17 +7,14 @@ padding (keys)      causal              within texts (packed rows)
 1 1 1 0             1 1 1 1             0 0 0 0
 """
 
-from dataclasses import dataclass, field
-
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 
 from plainformer.shapes import Allowed, Array, Bool, Int, Valid
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class AttentionMask:
+class AttentionMask(eqx.Module):
     """Which keys each query may attend to: an array, segments, or both; without either, all of them.
 
     Attributes:
@@ -29,7 +26,7 @@ class AttentionMask:
 
     allowed: Allowed | None = None
     segments: tuple[Int[Array, "batch query"], Int[Array, "batch key"]] | None = None
-    is_causal: bool = field(default=False, metadata={"static": True})
+    is_causal: bool = eqx.field(static=True, default=False)
 
     def materialise(self) -> Allowed | None:
         """The mask as one boolean array; None where nothing is hidden."""
@@ -85,9 +82,7 @@ def _same_text(query: Int[Array, "batch query"], key: Int[Array, "batch key"]) -
     return ((query[:, :, None] == key[:, None, :]) & (key > 0)[:, None, :])[:, None]
 
 
-@jax.tree_util.register_dataclass
-@dataclass(frozen=True)
-class Tokens:
+class Tokens(eqx.Module):
     """What is known of one side of a batch: which of its tokens are real and, in packed rows, of which text.
 
     Attributes:

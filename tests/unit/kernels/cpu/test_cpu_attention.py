@@ -17,6 +17,7 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from plainformer.data.loader import Batch
+from plainformer.equations.attention import attention
 from plainformer.equations.masks import AttentionMask, causal_mask, segment_mask
 from plainformer.kernels.cpu import (
     attention as fused_attention,
@@ -25,7 +26,6 @@ from plainformer.kernels.cpu import (
 )
 from plainformer.kernels.cpu.code import llvm as machine_code
 from plainformer.models import Transformer, TransformerConfig
-from plainformer.nn.attention import attention
 from plainformer.nn.stack import scanned
 from plainformer.objective import TranslationObjective
 from plainformer.train.state import initial_state
@@ -57,13 +57,14 @@ def masks(shape: Shape) -> dict[str, jax.Array | None]:
     batch, heads, queries, keys, _, _ = shape
     random = np.random.default_rng(0)
     lengths = random.integers(0, keys + 1, batch)
-    return {
+    arrays = {
         "none": None,
         "keys": jnp.asarray(np.arange(keys) < lengths[:, None])[:, None, None, :],
         "causal": jnp.asarray(np.arange(keys) <= np.arange(queries)[:, None])[None, None],
         "any": jnp.asarray(random.random((batch, heads, queries, keys)) < 0.4),
         "of one key": jnp.asarray(random.random((batch, 1, queries, 1)) < 0.6),
     }
+    return {name: AttentionMask(array) for name, array in arrays.items()}
 
 
 def texts_of(rows: int, tokens: int, longest: int, seed: int) -> jax.Array:
@@ -76,7 +77,7 @@ def texts_of(rows: int, tokens: int, longest: int, seed: int) -> jax.Array:
     return jnp.asarray(numbers)
 
 
-def both_ways(shape: Shape, mask: AttentionMask | None) -> list[list[np.ndarray]]:
+def both_ways(shape: Shape, mask: AttentionMask) -> list[list[np.ndarray]]:
     """What machine code and the definition find, and their gradients of queries, keys and values."""
     *given, gradient = drawn(shape)
     found = []
@@ -145,9 +146,9 @@ def test_numbers_of_texts_may_be_of_any_width_and_one_row_for_all() -> None:
         found, defined = both_ways(shape, mask)
         for one, other in zip(found, defined, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=4e-6)
-        repeated = [jnp.broadcast_to(text, (3, text.shape[1])) for text in mask]
+        repeated = [jnp.broadcast_to(text, (3, text.shape[1])) for text in mask.segments or ()]
         for dtype in (jnp.int8, jnp.int16, jnp.int32):
-            for other in (mask, segment_mask(*repeated)):
+            for other in (mask.segments or (), repeated):
                 again = both_ways(shape, segment_mask(*(text.astype(dtype) for text in other)))[0]
                 assert all(np.array_equal(one, two) for one, two in zip(again, found, strict=True)), dtype
 
@@ -172,7 +173,7 @@ def test_a_row_that_sees_nothing_is_zero_and_passes_nothing_on() -> None:
     """However large its queries are, and the keys and values that it does not see."""
     query, key, value, gradient = drawn((2, 2, 5, 9, 16, 16))
     query, key, value = query.at[1, :, 3].set(1e30), key.at[0].set(1e30), value.at[0].set(-1e30)
-    mask = jnp.ones((2, 1, 5, 9), bool).at[0].set(False).at[1, 0, 3].set(False)
+    mask = AttentionMask(jnp.ones((2, 1, 5, 9), bool).at[0].set(False).at[1, 0, 3].set(False))
     heads, backward = jax.vjp(lambda *given: fused_attention.fused_attention(*given, mask), query, key, value)
     d_query, d_key, d_value = backward(gradient)
     for one in (heads, d_query):
@@ -188,7 +189,7 @@ def test_what_is_not_a_number_stays_so() -> None:
     query, key, value, gradient = drawn((2, 1, 6, 7, 16, 16))
 
     def found(*given: jax.Array) -> tuple[jax.Array, ...]:
-        heads, backward = jax.vjp(lambda *given: fused_attention.fused_attention(*given, None), *given)
+        heads, backward = jax.vjp(lambda *given: fused_attention.fused_attention(*given, AttentionMask()), *given)
         return heads, *backward(gradient)
 
     heads, d_query, *_ = found(query.at[0, 0, 2, 3].set(jnp.nan), key, value)
@@ -205,12 +206,13 @@ def test_what_is_not_a_number_stays_so() -> None:
 def test_a_text_does_not_depend_on_its_company() -> None:
     """To the last bit, alone and among others."""
     *given, gradient = drawn((9, 2, 20, 21, 32, 32))
-    mask = masks((9, 2, 20, 21, 32, 32))["keys"]
-    assert mask is not None
+    allowed = masks((9, 2, 20, 21, 32, 32))["keys"].materialise()
+    assert allowed is not None
 
     def found(at: slice) -> list[jax.Array]:
         some = [one[at] for one in given]
-        heads, backward = jax.vjp(lambda *some: fused_attention.fused_attention(*some, mask[at]), *some)
+        mask = AttentionMask(allowed[at])
+        heads, backward = jax.vjp(lambda *some: fused_attention.fused_attention(*some, mask), *some)
         return [heads, *backward(gradient[at])]
 
     for alone, among in zip(found(slice(4, 5)), found(slice(None)), strict=True):
@@ -224,7 +226,7 @@ def test_vectors_are_as_wide_as_machine_code_has_them() -> None:
 def test_what_is_long_narrow_or_rounded_goes_by_products() -> None:
     def suits(shape: Shape, mask: AttentionMask | None = None, dtype: Any = jnp.float32) -> bool:
         query, key, value, _ = (one.astype(dtype) for one in drawn(shape))
-        return fused_attention.serves(query, key, value, mask)
+        return fused_attention.serves(query, key, value, mask or AttentionMask())
 
     assert suits((1, 1, 4, 64, 16, 32))
     assert not suits((1, 1, 4, 65, 16, 32))

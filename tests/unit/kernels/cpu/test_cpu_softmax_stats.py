@@ -84,14 +84,14 @@ def test_what_is_not_a_number_stays_so(bad: float) -> None:
 def test_targets_may_be_of_fewer_bits(dtype: type[np.signedinteger]) -> None:
     """Machine code takes words of 32 bits, and would read beyond the end of narrower ones."""
     logits, targets = drawn(100, 96)
-    np.testing.assert_array_equal(found(logits, targets.astype(dtype)).wanted, logits[np.arange(100), targets])
+    np.testing.assert_array_equal(found(logits, targets.astype(dtype)).of_target, logits[np.arange(100), targets])
 
 
 @pytest.mark.parametrize("target", [-1, 32, 1 << 20])
 def test_a_target_that_is_no_word_reads_no_memory(target: int) -> None:
     logits, targets = drawn(3, 32)
     targets[1] = target
-    assert np.isnan(found(logits, targets).wanted[1])
+    assert np.isnan(found(logits, targets).of_target[1])
 
 
 def test_the_logits_are_still_there_for_who_wants_them() -> None:
