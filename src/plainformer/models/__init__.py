@@ -38,6 +38,6 @@ __getattr__ = lazily(
         "MaskedLanguageModel": "encoder",
         "TextEncoder": "encoder",
         "Transformer": "transformer",
-        "count_parameters": "parts",
+        "count_parameters": "build",
     },
 )

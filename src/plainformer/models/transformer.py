@@ -172,7 +172,7 @@ class Transformer(eqx.Module):
         self,
         target: Ids,
         memory: Float[Array, "batch source d_model"],
-        source_tokens: Tokens | Valid,
+        source_tokens: Tokens | Bool[Array, "batch source"],
         target_tokens: Tokens = NO_PACKING,
         *,
         key: PRNGKeyArray | None = None,
