@@ -109,7 +109,7 @@ def crossed(attention: Any, x: Any, memory: Any, valid: Any) -> jax.Array:
 
 
 def unmasked(attention: Any, x: Any, memory: Any, valid: Any) -> jax.Array:
-    return attention(x, memory, None)
+    return attention(x, None, memory)
 
 
 def inputs(dtype: str = "bfloat16") -> tuple[jax.ShapeDtypeStruct, ...]:

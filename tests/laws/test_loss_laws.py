@@ -2,7 +2,6 @@
 
 import math
 from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -11,8 +10,10 @@ import numpy as np
 import optax
 import pytest
 
-from plainformer import objective
-from plainformer.objective import LossSums, cross_entropy, linear_cross_entropy
+from plainformer import devices
+from plainformer.equations.loss import LossSums, cross_entropy
+from plainformer.kernels.linear_cross_entropy import linear_cross_entropy
+from plainformer.kernels.xla import chunked_cross_entropy
 
 TOKENS, D_MODEL, VOCAB, ROWS = 11, 6, 13, 16
 # Losses are of order 3 and sums of order 30; a term is some ten float32 roundings of 6e-8 each.
@@ -22,9 +23,9 @@ CLOSE: Any = {"rtol": 2e-6, "atol": 2e-6}
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three chunks for 11 tokens, the last of them not full, wherever they are."""
-    monkeypatch.setattr(objective, "CHUNK", 4)
-    monkeypatch.setattr(objective, "FINE", 4)
-    monkeypatch.setattr(objective, "MOST_LOGITS", 1)
+    monkeypatch.setattr(chunked_cross_entropy, "CHUNK", 4)
+    monkeypatch.setattr(chunked_cross_entropy, "FINE", 4)
+    monkeypatch.setattr(chunked_cross_entropy, "MOST_LOGITS", 1)
 
 
 def some_tokens(rows: int = VOCAB, d_model: int = D_MODEL) -> dict[str, jax.Array]:
@@ -165,8 +166,8 @@ def test_the_fused_loss_equals_its_definition(
     Rows of whole vectors, those with padding here, have their exponentials by machine code; where hidden states are
     whole vectors, it makes the gradient of the projection.
     """
-    monkeypatch.setattr(objective, "CHUNK", chunk)
-    monkeypatch.setattr(objective, "FINE", chunk)
+    monkeypatch.setattr(chunked_cross_entropy, "CHUNK", chunk)
+    monkeypatch.setattr(chunked_cross_entropy, "FINE", chunk)
     tokens = some_tokens(rows, d_model)
     found = {}
     for way, function in WAYS.items():
@@ -201,9 +202,10 @@ def test_an_accelerators_loss_equals_its_definition(
 
     Its chunks have so many logits, or `CHUNK` tokens, where those are more.
     """
-    monkeypatch.setattr(objective, "default_device", lambda: SimpleNamespace(platform="another"))
-    monkeypatch.setattr(objective, "on_one_processor", lambda x: False)
-    monkeypatch.setattr(objective, "MOST_LOGITS", most)
+    monkeypatch.setattr(devices, "platform", lambda: "other")
+    monkeypatch.setattr(chunked_cross_entropy, "platform", lambda: "other")
+    monkeypatch.setattr(chunked_cross_entropy, "on_one_processor", lambda x: False)
+    monkeypatch.setattr(chunked_cross_entropy, "MOST_LOGITS", most)
     tokens, found = some_tokens(rows), []
     hidden = jnp.where(tokens["valid"][:, None], tokens["hidden"], math.nan)  # but for the definition's gradients
     for function, states in ((fused, hidden), (defined, tokens["hidden"])):
@@ -231,13 +233,13 @@ def test_only_chunks_with_a_real_token_are_visited(
     chosen = np.random.default_rng(real).permutation(TOKENS)[:real]
     valid = jnp.asarray(np.isin(np.arange(TOKENS), chosen))
     visits: list[int] = []
-    terms = objective._chunk_terms
+    terms = chunked_cross_entropy._chunk_terms
 
     def counted(*arguments: Any, **options: Any) -> Any:
         jax.debug.callback(lambda: visits.append(1))
         return terms(*arguments, **options)
 
-    monkeypatch.setattr(objective, "_chunk_terms", counted)
+    monkeypatch.setattr(chunked_cross_entropy, "_chunk_terms", counted)
 
     def loss(hidden: jax.Array, weight: jax.Array, way: Any) -> jax.Array:
         return way(hidden, weight, tokens["targets"], valid, 0.3).loss

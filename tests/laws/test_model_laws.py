@@ -13,12 +13,11 @@ from model_laws import TranslatorSubject
 from variants import PAPER, VARIANTS
 
 from plainformer.equations.attention import attention
-from plainformer.equations.masks import causal_mask, padding_mask
+from plainformer.equations.positions import half_from_interleaved
 from plainformer.folder import ModelFolder, load_folder, save_folder
 from plainformer.kernels.xla import attention as kernel
 from plainformer.kernels.xla.attention import fast_attention
 from plainformer.models import TransformerConfig
-from plainformer.nn.position import half_from_interleaved
 from plainformer.tokenizer import Tokenizer
 from plainformer.tokenizer.word import train_word
 
@@ -129,8 +128,8 @@ ROWS, HEADS, QUERIES, KEYS, D_K, D_V = 2, 3, 5, 7, 4, 6
 
 def some_masks() -> dict[str, jax.Array | None]:
     random = np.random.default_rng(11)
-    lengths = padding_mask(jnp.arange(KEYS)[None, :] < jnp.asarray([[7], [3]]))
-    causal = causal_mask(KEYS).materialise()[:, :, :QUERIES]
+    lengths = (jnp.arange(KEYS)[None, :] < jnp.asarray([[7], [3]]))[:, None, None, :]
+    causal = (jnp.arange(KEYS)[None, :] <= jnp.arange(QUERIES)[:, None])[None, None]
     by_head = random.random((ROWS, HEADS, QUERIES, KEYS)) < 0.5
     by_head[1, 2, 3] = False
     return {
@@ -138,7 +137,7 @@ def some_masks() -> dict[str, jax.Array | None]:
         "causal": causal,
         "padding": lengths,
         "causal and padding": causal & lengths,
-        "a row of nothing": padding_mask(jnp.arange(KEYS)[None, :] < jnp.asarray([[4], [0]])),
+        "a row of nothing": (jnp.arange(KEYS)[None, :] < jnp.asarray([[4], [0]]))[:, None, None, :],
         "any": jnp.asarray(by_head),
     }
 

@@ -121,7 +121,7 @@ def assert_equal_gradients(theirs: Any, ours: Any, source: np.ndarray, valid: np
     torch.nn.functional.cross_entropy(logits.transpose(1, 2), torch.tensor(target[:, 1:])).backward()
 
     def loss(model: Any) -> jax.Array:
-        logprobs = jax.nn.log_softmax(model(*map(jnp.asarray, (source, valid, target)))[:, :-1])
+        logprobs = jax.nn.log_softmax(model(jnp.asarray(source), jnp.asarray(valid), jnp.asarray(target))[:, :-1])
         return -jnp.take_along_axis(logprobs, jnp.asarray(target)[:, 1:, None], axis=-1).mean()
 
     gradients = {name: np.asarray(leaf) for name, leaf in named_parameters(jax.jit(jax.grad(loss))(ours)).items()}
@@ -183,7 +183,7 @@ def test_there_and_back_again(name: str, tmp_path: Path) -> None:
     assert tokenizer.vocab_size == 31
     given = np.random.default_rng(2).integers(0, 31, (2, 3, 9))
     source, valid, target = given[0], np.arange(9)[None, :] < np.array([[9], [5], [2]]), given[1]
-    before = np.asarray(model(*map(jnp.asarray, (source, valid, target))))[:, :, :31]
+    before = np.asarray(model(jnp.asarray(source), jnp.asarray(valid), jnp.asarray(target)))[:, :, :31]
     assert np.abs(before).max() > 1.0
     assert export_model(Export(model, tokenizer, tokenizer), tmp_path / "out") == "MarianMTModel"
     there = MarianMTModel.from_pretrained(tmp_path / "out").eval()
@@ -204,7 +204,7 @@ def test_a_decoder_that_starts_from_zero_is_theirs_with_one_token_more(name: str
     random = np.random.default_rng(2)
     source, words = random.integers(4, 31, (3, 9)), random.integers(4, 31, (3, 8))
     valid, bos = np.arange(9)[None, :] < np.array([[9], [5], [2]]), np.full((3, 1), tokenizer.bos_id)
-    before = np.asarray(model(*map(jnp.asarray, (source, valid, np.hstack([bos, words])))))[:, :, :31]
+    before = np.asarray(model(jnp.asarray(source), jnp.asarray(valid), jnp.asarray(np.hstack([bos, words]))))[:, :, :31]
     export_model(Export(model, tokenizer, tokenizer, {"beam_size": 4}), tmp_path / "out")
     there: Any = MarianMTModel.from_pretrained(tmp_path / "out").eval()
     start = there.config.decoder_start_token_id

@@ -41,7 +41,8 @@ def _add_then_norm(
     scale: Weight,
     bias: Weight | None,
 ) -> Tokens:
-    return norm(eps, centred, x + (y if words is None else drop(rate, y, words)), scale, bias)
+    kept: Array = y if words is None else drop(rate, y, words)
+    return norm(eps, centred, x + kept, scale, bias)
 
 
 def _add_and_norm_at_once(

@@ -46,7 +46,7 @@ class LanguageModel(eqx.Module):
     position: Position | None
     layers: tuple[EncoderLayer, ...]
     norm: Norm | None
-    output: Linear | OutputHead | None
+    output: Linear | None  # of a prepared model an `OutputHead`
     dropout: Dropout
     config: LanguageModelConfig = eqx.field(static=True)
 

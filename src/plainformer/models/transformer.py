@@ -127,7 +127,7 @@ class Transformer(eqx.Module):
     position: Position
     encoder: Encoder
     decoder: Decoder
-    output: Linear | OutputHead | None
+    output: Linear | None  # of a prepared model an `OutputHead`
     output_bias: Float[Array, " rows"] | None
     dropout: Dropout
     config: TransformerConfig = eqx.field(static=True)

@@ -124,8 +124,8 @@ class MultiHeadAttention(eqx.Module):
         keys = seen.keys.swapaxes(-1, -2)
         if trace.on:
             groups = self.heads // self.kv_heads
-            repeated = (jnp.repeat(one.astype(query.dtype), groups, axis=1) for one in (keys, seen.values))
-            heads, weights = attention_with_weights(query, *repeated, None if mask is None else mask.materialise())
+            key, value = (jnp.repeat(one.astype(query.dtype), groups, axis=1) for one in (keys, seen.values))
+            heads, weights = attention_with_weights(query, key, value, None if mask is None else mask.materialise())
             trace.record("weights", weights)
         else:
             heads = attention(query, keys, seen.values, mask, inference=self.inference)

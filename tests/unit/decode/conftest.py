@@ -54,7 +54,9 @@ class Toy(eqx.Module):
         tokens = jax.lax.dynamic_update_slice(state.tokens, ids, (0, at.slot))
         stand = jnp.broadcast_to(at.positions, ids.shape)
         positions = jax.lax.dynamic_update_slice(state.positions, stand, (0, at.slot))
-        seen = jnp.broadcast_to(at.mask.materialise()[:, 0], (*ids.shape, tokens.shape[1]))
+        allowed = at.mask.materialise()
+        assert allowed is not None
+        seen = jnp.broadcast_to(allowed[:, 0], (*ids.shape, tokens.shape[1]))
 
         def longer(position, prefix):
             here = seen & (positions == position)[:, None, :]

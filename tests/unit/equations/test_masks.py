@@ -33,7 +33,8 @@ def seen(mask: AttentionMask) -> list[list[list[int]]]:
 
 def test_padding_is_hidden_from_all() -> None:
     shown = padding_mask(jnp.asarray([[True, True, True, False], [True, False, False, False]]))
-    assert shown.materialise().shape == (2, 1, 1, 4)
+    assert shown.allowed is not None
+    assert shown.allowed.shape == (2, 1, 1, 4)
     assert seen(shown) == [[[1, 1, 1, 0]], [[1, 0, 0, 0]]]
 
 

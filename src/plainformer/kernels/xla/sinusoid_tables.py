@@ -24,7 +24,8 @@ def sinusoids_from_tables(
     rates = 10000.0 ** (-2.0 * np.arange(-(-d_model // 2)) / d_model)
     far, near = (np.outer(at, rates) for at in (np.arange(0, max_positions, STEP), np.arange(min(max_positions, STEP))))
     tables = (np.sin(far), np.cos(far)), (np.cos(far), -np.sin(far)), (np.cos(near),) * 2, (np.sin(near),) * 2
-    float32 = ((one.astype(np.float32) for one in pair) for pair in tables)
-    first, second, cosine, sine = (in_order(*pair, d_model, order) for pair in float32)
+    first, second, cosine, sine = (
+        in_order(even.astype(np.float32), odd.astype(np.float32), d_model, order) for even, odd in tables
+    )
     a, b = positions // STEP, positions % STEP
     return first[a] * cosine[b] + second[a] * sine[b]

@@ -52,7 +52,7 @@ def drawn(shape: Shape) -> tuple[jax.Array, ...]:
     return tuple(jnp.asarray(random.normal(size=size), jnp.float32) for size in (*sizes, (*sizes[0][:3], d_v)))
 
 
-def masks(shape: Shape) -> dict[str, jax.Array | None]:
+def masks(shape: Shape) -> dict[str, AttentionMask]:
     """None; of keys, some texts without any; causal; and of each head and query."""
     batch, heads, queries, keys, _, _ = shape
     random = np.random.default_rng(0)

@@ -168,7 +168,7 @@ def test_attention_of_few_is_attention(queries: int, places: int, mask: str, kep
 def test_heads_may_share_keys_and_values(kept: str, batch: int) -> None:
     query, keys, values = drawn(0, batch, 6, 3, 8), drawn(1, batch, 2, 20, 8), drawn(2, batch, 2, 20, 8)
     seen = [jnp.asarray(one).astype(kept) for one in (keys, values)]
-    found = decode_attention(jnp.asarray(query), *seen, AttentionMask())
+    found = decode_attention(jnp.asarray(query), seen[0], seen[1], AttentionMask())
     three = (np.asarray(one, np.float32).repeat(3, axis=1) for one in seen)
     expected, _ = attention(jnp.asarray(query), *(jnp.asarray(one) for one in three))
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
