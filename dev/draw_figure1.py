@@ -36,7 +36,9 @@ def place(name: str) -> str:
     """The link to where `name` is defined, from docs/: its file, and the name as the anchor."""
     files = definitions().get(name, [])
     if len(files) != 1:
-        raise SystemExit(f"{name} is defined in {len(files)} files, {', '.join(files) or 'none'}: name one that is unique")
+        raise SystemExit(
+            f"{name} is defined in {len(files)} files, {', '.join(files) or 'none'}: name one that is unique"
+        )
     return f"../{files[0]}#{name}"
 
 
@@ -186,9 +188,9 @@ def draw() -> str:
         ),
     ]
     about = (
-        "Source ids are embedded, positions added; N encoder layers of multi-head attention and feed-forward, each with a "
-        "residual connection and a norm, make the memory. Target ids go the same way through N decoder layers, which also "
-        "attend to the memory; a linear map and a softmax give the probabilities of the next token."
+        "Source ids are embedded, positions added; N encoder layers of multi-head attention and feed-forward, each "
+        "with a residual connection and a norm, make the memory. Target ids go the same way through N decoder layers, "
+        "which also attend to the memory; a linear map and a softmax give the probabilities of the next token."
     )
     return page(WIDTH, HEIGHT, "The Transformer, encoder and decoder", about, body)
 

@@ -24,7 +24,8 @@ rect.box { stroke: #57606a; stroke-width: 1.2; }
 .thin { fill: none; stroke: #8c959f; stroke-width: 1.1; }
 .tip { fill: #57606a; }
 .frame { fill: #f6f8fa; stroke: #8c959f; stroke-dasharray: 6 4; }
-.a { fill: #ffe2c6; } .b { fill: #cfe6ff; } .c { fill: #fff3bf; } .d { fill: #ffd9e2; } .e { fill: #e4dcff; } .f { fill: #d6f2d9; }
+.a { fill: #ffe2c6; } .b { fill: #cfe6ff; } .c { fill: #fff3bf; }
+.d { fill: #ffd9e2; } .e { fill: #e4dcff; } .f { fill: #d6f2d9; }
 a:hover rect, a:focus rect { stroke: #0969da; stroke-width: 2.4; }
 @media (prefers-color-scheme: dark) {
   .page { fill: #0d1117; stroke: #30363d; }
@@ -35,7 +36,8 @@ a:hover rect, a:focus rect { stroke: #0969da; stroke-width: 2.4; }
   .thin { stroke: #6e7681; }
   .tip { fill: #9da7b3; }
   .frame { fill: #161b22; stroke: #6e7681; }
-  .a { fill: #5a3312; } .b { fill: #123a63; } .c { fill: #524508; } .d { fill: #5c2333; } .e { fill: #3a2f6b; } .f { fill: #17451f; }
+  .a { fill: #5a3312; } .b { fill: #123a63; } .c { fill: #524508; }
+  .d { fill: #5c2333; } .e { fill: #3a2f6b; } .f { fill: #17451f; }
   a:hover rect, a:focus rect { stroke: #58a6ff; }
 }"""
 
