@@ -105,12 +105,12 @@ def stack(x: float, sublayers: int, side: int, what: str, layer: str) -> list[st
     top = FLOOR - sublayers * SUBLAYER + 4
     left, width, height = x - BOX / 2 - 42, BOX + 84, FLOOR + 12 - top
     shape = f'x="{number(left)}" y="{number(top)}" width="{number(width)}" height="{number(height)}" rx="10"'
-    outside = x + side * (BOX / 2 + 62)
+    outside = x + side * (BOX / 2 + 70)
     return [
         f'<rect class="frame" {shape}/>',
         words(outside, top + height / 2, "N ×", "head"),
-        link(place(what), f"{what}: N layers, section 3.1 of the paper", [words(x - 54, top - 8, what, "name")]),
-        link(place(layer), f"{layer}: one layer", [words(x + 46, top - 8, f"N × {layer}", "name")]),
+        link(place(what), f"{what}: N layers, section 3.1 of the paper", [words(x - 52, top - 8, what, "name")]),
+        link(place(layer), f"{layer}: one layer", [words(x + 58, top - 8, layer, "name")]),
     ]
 
 
@@ -118,13 +118,13 @@ def embeddings() -> list[str]:
     """Both embeddings, and the one table of positions that is added to each."""
     plus, table = FLOOR + 50, FLOOR + 128
     middle = (ENCODER + DECODER) / 2
-    drawn = [part(middle, plus, "Positions", "Sinusoidal", "3.5", "f", width=130)]
+    drawn = [part(middle, plus, "Positional encoding", "Sinusoidal", "3.5", "f", width=150)]
     for x, what, side in ((ENCODER, "source ids", -1), (DECODER, "target ids, shifted right", 1)):
         drawn += [
             f'<circle class="box c" cx="{number(x)}" cy="{number(plus)}" r="12"/>',
             words(x, plus + 6, "+", "head"),
             line([(x, plus - 12), (x, FLOOR)], arrow=False),
-            line([(middle + side * 65, plus), (x - side * 12, plus)]),
+            line([(middle + side * 75, plus), (x - side * 12, plus)]),
             line([(x, table - 23), (x, plus + 12)]),
             line([(x, table + 46), (x, table + 23)]),
             words(x, table + 64, what),

@@ -18,8 +18,9 @@ STAIRCASE = ROOT / "tests" / "architecture" / "test_staircase.py"
 GROUND = "ground floor"
 COLOURS = "fbadce"
 
-WIDTH, MARGIN, FLOOR, HEIGHT = 860, 40, 84, 34
-SWEEPS = 24  # how often the order on the floors is improved
+WIDEST, MARGIN, FLOOR, HEIGHT = 860, 40, 84, 34
+SWEEPS = 24  # how often the order on the floors, and then the places, are improved
+GAP = 30  # between neighbours on a floor
 
 Edge = tuple[str, str]
 
@@ -34,7 +35,7 @@ def floors() -> list[set[str]]:
 
 def rooms() -> dict[str, int]:
     """Each room that there is, by name, and its floor."""
-    there = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    there = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/*.py")}
     numbered = {name: number for number, names in enumerate(floors()) for name in names if name in there}
     if missing := sorted(there - set(numbered) - {"__init__"}):
         raise SystemExit(f"on no floor of the staircase: {', '.join(missing)}")
@@ -139,7 +140,39 @@ def _crossings(rows: dict[int, list[str]], ways: list[list[str]]) -> int:
 
 
 def _width(room: str) -> float:
+    if ">" in room:
+        return 10.0  # an arrow that passes
     return 420.0 if room == GROUND else 28.0 + 8.2 * len(room)
+
+
+def straightened(rows: dict[int, list[str]], ways: list[list[str]]) -> dict[str, float]:
+    """Where each name stands across the page: near the mean of its arrows' other ends, a gap away from any other."""
+    near: dict[str, list[str]] = {}
+    for way in ways:
+        for a, b in pairwise(way):
+            near.setdefault(a, []).append(b)
+            near.setdefault(b, []).append(a)
+    at = {name: MARGIN + (WIDEST - 2 * MARGIN) * place for name, place in _places(rows).items()}
+    for sweep in range(SWEEPS):
+        for floor in sorted(rows, reverse=sweep % 2 == 0):
+            wanted = {name: sum(at[end] for end in near[name]) / len(near[name]) for name in rows[floor]}
+            at |= _apart(rows[floor], wanted)
+    left = min(place - _width(name) / 2 for name, place in at.items())
+    return {name: place - left + MARGIN for name, place in at.items()}
+
+
+def _apart(row: list[str], wanted: dict[str, float]) -> dict[str, float]:
+    """The wanted places, moved apart as far as the widths need, and back as a whole by what that moved them."""
+    placed, edge = dict[str, float](), MARGIN - GAP / 2
+    for name in row:
+        half = (_width(name) + GAP) / 2
+        placed[name] = max(wanted[name], edge + half)
+        edge = placed[name] + half
+    back = sum(placed[name] - wanted[name] for name in row) / len(row)
+    first, last = row[0], row[-1]
+    back = min(back, placed[first] - MARGIN - _width(first) / 2)
+    back = max(back, placed[last] + _width(last) / 2 - (WIDEST - MARGIN))
+    return {name: place - back for name, place in placed.items()}
 
 
 def curve(points: list[tuple[float, float]], ends: Edge) -> str:
@@ -163,10 +196,12 @@ def draw() -> str:
     rows, ways = routed(kept, level)
     rows = ordered(rows, ways)
     height = 2 * MARGIN + FLOOR * (len(rows) - 1) + HEIGHT
+    across = straightened(rows, ways)
+    width = max(place + _width(name) / 2 for name, place in across.items()) + MARGIN
     middle = {
-        name: (MARGIN + (WIDTH - 2 * MARGIN) * place, height - MARGIN - HEIGHT / 2 - FLOOR * level_of)
-        for level_of, row in rows.items()
-        for name, place in _places({level_of: row}).items()
+        name: (across[name], height - MARGIN - HEIGHT / 2 - FLOOR * floor)
+        for floor, row in rows.items()
+        for name in row
     }
     body = []
     for way in ways:
@@ -183,7 +218,7 @@ def draw() -> str:
     for room, floor in sorted(level.items(), key=lambda item: (-item[1], item[0])):
         body.append(_room(room, middle[room], COLOURS[floor % len(COLOURS)], edges, numbered))
     about = "; ".join(f"{a} imports {b}" for a, b in sorted(kept))
-    return page(WIDTH, height, "The rooms of plainformer and what they import", about, body)
+    return page(width, height, "The rooms of plainformer and what they import", about, body)
 
 
 def _room(room: str, at: tuple[float, float], colour: str, edges: set[Edge], numbered: dict[str, int]) -> str:

@@ -69,7 +69,7 @@ def test_no_arrow_between_rooms_goes_up() -> None:
 
 def test_every_room_is_in_the_picture() -> None:
     drawn = {link.removeprefix("../src/plainformer").strip("/") for link in links("rooms.svg")}
-    rooms = {path.parent.name for path in ROOT.glob("src/plainformer/*/__init__.py")}
+    rooms = {path.parent.name for path in ROOT.glob("src/plainformer/*/*.py")}
     on_the_ground = (picture("rooms.svg").findtext(f".//{SVG}a[@href='../src/plainformer']/{SVG}title") or "").split(
         ", "
     )
