@@ -1,7 +1,8 @@
 """SentencePiece's `.model` (Kudo and Richardson 2018), applied by its own library: extra `tokenizers`.
 
-The `tokenizers` library can be given the same pieces and scores, but not the same normaliser: it takes a letter with
-its marks for one thing to look up, and loses the marks (docs/decisions.md). So the model file itself is kept.
+The `tokenizers` library can be given the same pieces and scores, but not the same normaliser: it looks up a letter
+together with its marks, and loses the marks. So the model file itself is kept
+(docs/decisions/0028-tokenizers-of-others.md).
 """
 
 import hashlib
