@@ -110,3 +110,35 @@ def shared_data() -> Path:
             f"are not in {folder}"
         )
     return folder
+
+
+TUNING = """\
+task = "{task}"
+[data]
+text = "{text}"
+batch_size = 2
+[model]
+start = "{start}"
+{tune}
+[schedule]
+name = "constant"
+warmup = 1
+peak = {peak}
+[train]
+steps = {steps}
+mesh = 1
+"""
+
+
+@pytest.fixture(scope="session")
+def tuning() -> Callable[..., str]:
+    """`tuning("language-model", text, start)`: a recipe that trains a few steps on from a model; with a `lora_rank`,
+    pairs beside it."""
+
+    def recipe(
+        task: str, text: Path, start: Path, *, lora_rank: int | None = None, steps: int = 2, peak: float = 0.001
+    ) -> str:
+        tune = "" if lora_rank is None else f"[tune]\nlora_rank = {lora_rank}"
+        return TUNING.format(task=task, text=text, start=start, tune=tune, steps=steps, peak=peak)
+
+    return recipe

@@ -19,10 +19,11 @@ import jax.numpy as jnp
 from safetensors import SafetensorError
 
 from plainformer.errors import InputError, WorkError, reason, shown, some_of
-from plainformer.files.json_object import is_of_type, read_object, write_object
+from plainformer.files.json_object import LARGEST, is_of_type, read_object, write_object
 from plainformer.files.safetensors import (
     ADAPTER_CONFIG as ADAPTER_CONFIG,
     ADAPTERS,
+    PREFIX,
     PUT_BACK,
     WEIGHTS,
     check_finite,
@@ -31,13 +32,13 @@ from plainformer.files.safetensors import (
     shapes_in,
     write_arrays,
 )
+from plainformer.given import or_near
 from plainformer.models.parameters import named_parameters, named_shapes, with_weights
 from plainformer.nn.lora import named_pairs, update_of
 from plainformer.shapes import Array
 
 ADAPTER_WEIGHTS = ADAPTERS[0]
 BASE, BASE_FROM_HERE, BASE_HASH = "base_model_name_or_path", "base_model_path_from_here", "base_model_sha256"
-PREFIX = "base_model.model."  # of every name in a file of PEFT's
 
 Model = TypeVar("Model", bound=eqx.Module)
 Named = tuple[Mapping[str, Any], Mapping[str, Any]]
@@ -45,8 +46,6 @@ Named = tuple[Mapping[str, Any], Mapping[str, Any]]
 NAME_BASE = f"name its folder (--base, in Python base=), or set {BASE} to where it is"
 ANOTHER = "use another model, or train it again"
 NOT_FINITE = f"{ANOTHER} at a lower learning rate"
-
-LARGEST = float(jnp.finfo(jnp.float32).max)
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def check_there(folder: Path, base: Path) -> None:
     where = str(folder / ADAPTER_CONFIG)
     if not base.is_dir():
         what = f"the model that this adapter belongs to is not there ({base})"
-        raise InputError(what, where=where, fix=f"put it back, or {NAME_BASE}")
+        raise InputError(what, where=where, fix=or_near(base, f"put it back, or {NAME_BASE}"))
     met, below = {folder.resolve()}, base
     while (further := base_of(below)) and not (further == below and is_of_peft(below) and is_whole(below)):
         if below.resolve() in met:

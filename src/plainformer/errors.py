@@ -46,9 +46,15 @@ def shown(value: object, most: int = 60) -> str:
     return f"{text[: most - 3]}..." if cut else text
 
 
+def cut(name: str, most: int = 60) -> str:
+    """A name from a file as a message has it, without quotes: its beginning, where it is long."""
+    return name if len(name) <= most else f"{name[: most - 3]}..."
+
+
 def reason(failure: Exception) -> str:
-    """Why something failed: of the system's errors its words alone, without Python's number and name of a file."""
-    return getattr(failure, "strerror", None) or str(failure)
+    """Why something failed: of the system's errors its words alone, without Python's number and name of a file; of a
+    library's, which may have a value of a file in it, the beginning where it is long."""
+    return cut(getattr(failure, "strerror", None) or str(failure), 300)
 
 
 def some_of(names: Sequence[str], most: int = 8) -> str:

@@ -34,6 +34,7 @@ from plainformer.errors import InputError, WorkError, reason, shown
 from plainformer.files import atomic
 from plainformer.files.json_object import read_object, write_object
 from plainformer.files.safetensors import ADAPTERS, check_finite, check_shapes, read_array, shapes_in, write_arrays
+from plainformer.given import or_near
 from plainformer.interop import reading, sentence
 from plainformer.interop.adapted import adapted
 from plainformer.interop.export import as_checkpoint
@@ -221,9 +222,12 @@ def _load_adapted(folder: Path, base: Path | None) -> ModelFolder:
     assert described.family is not None
     model = cast(Model, reading.build_model(described.family, described.config, weights))
     with_tokenizer = place != folder and any((folder / name).exists() for name in reading.TOKENIZERS)
-    if content is not None and not with_tokenizer:
-        return replace(content, model=model, about=described.about)
-    return _of_family(described, model, weights, place, folder if with_tokenizer else place)
+    if content is None:
+        return _of_family(described, model, weights, place, folder if with_tokenizer else place)
+    # Whatever the tokenizer, how a base of ours decodes is said in our words.
+    tokenizers = content.source_tokenizer, content.target_tokenizer
+    source, target = reading.read_tokenizers(described.config, folder) if with_tokenizer else tokenizers
+    return replace(content, model=model, source_tokenizer=source, target_tokenizer=target, about=described.about)
 
 
 def _family_at(folder: Path, *, beside: bool = False) -> Family | None:
@@ -271,7 +275,8 @@ def _read_config(folder: Path) -> _Described:
     if folder.is_file():
         raise InputError("this is a file, and a model is a folder", where=str(folder), fix="name a run, or its folder")
     if not folder.is_dir():
-        raise InputError("there is no such model folder", where=str(folder), fix="name a run, or a model folder")
+        fix = or_near(folder, "name a run, or a model folder")
+        raise InputError("there is no such model folder", where=str(folder), fix=fix)
     path = folder / "config.json"
     values = read_object(path)
     kind, about = values.pop("model_type", None), values.pop("about", {})

@@ -6,6 +6,7 @@ what was meant, is refused as well.
 
 import os
 from collections.abc import Iterable, Mapping, Set
+from difflib import get_close_matches
 from operator import index
 from pathlib import Path
 from typing import Any, TypeVar
@@ -112,6 +113,22 @@ def place(value: Any, what: str) -> Path:
         why = f"this is no path ({reason(failure)})"
         raise InputError(why, where=shown(path), fix=f"name {what}") from failure
     return Path(path)
+
+
+def or_near(path: Path, otherwise: str) -> str:
+    """What to do about a path at which nothing is: the folders beside the first part of it that is missing whose names
+    are close, if there are any, with the rest of the path as far as they have it; else `otherwise`."""
+    missing = path
+    while not missing.parent.is_dir() and missing.parent != missing:
+        missing = missing.parent
+    try:
+        folders = sorted(entry.name for entry in os.scandir(missing.parent) if entry.is_dir())
+    except OSError:
+        return otherwise
+    rest = path.relative_to(missing)
+    found = [missing.with_name(name) for name in get_close_matches(missing.name, folders, n=3)] if missing.name else []
+    near = [str(one / rest if (one / rest).is_dir() else one) for one in found]
+    return f"did you mean {' or '.join(near)}" if near else otherwise
 
 
 def _kind(value: Any) -> str:

@@ -77,6 +77,19 @@ def test_every_verb_that_takes_a_model_takes_its_base(verb):
     assert "base" in inspect.signature(getattr(verb, name)).parameters
 
 
+def test_with_a_tokenizer_of_its_own_it_decodes_as_its_base_does(models, adapter, tmp_path):
+    """Of a base of ours, whose settings have our names."""
+    from plainformer.decode.load import load
+
+    own = shutil.copytree(adapter, tmp_path / "own")
+    for path in models["bpe"].glob("tokenizer*"):
+        shutil.copy(path, own)
+    for folder in (adapter, own):
+        writer = load(folder, base=models["bpe"])
+        assert (writer.settings.max_tokens, writer.settings.seed) == (33, 5)
+        assert writer.tokenizer.decode(writer.tokenizer.encode("the moon")) == "the moon"
+
+
 def test_without_its_base_it_is_one_line(cli, models, adapter, tmp_path):
     error = cli("generate", adapter, "the sun").error(2)
     assert error.startswith(
@@ -91,26 +104,7 @@ def test_without_its_base_it_is_one_line(cli, models, adapter, tmp_path):
     assert "this model is exactly equal to none of theirs" in error
 
 
-RECIPE = """\
-task = "language-model"
-[data]
-text = "{text}"
-batch_size = 2
-[model]
-start = "{start}"
-[tune]
-lora_rank = 2
-[schedule]
-name = "constant"
-warmup = 1
-peak = 0.001
-[train]
-steps = 2
-mesh = 1
-"""
-
-
-def test_training_goes_on_from_it(cli, checkpoint, adapter, tmp_path):
+def test_training_goes_on_from_it(cli, tuning, checkpoint, adapter, tmp_path):
     """An adapter of ours, beside one of theirs; the hash by which it knows its base is of both."""
     from plainformer.adapter import hash_of_model
 
@@ -119,7 +113,7 @@ def test_training_goes_on_from_it(cli, checkpoint, adapter, tmp_path):
     (start / "adapter_config.json").write_text(json.dumps(SETTINGS | {"base_model_name_or_path": "../moon"}))
     (tmp_path / "text").write_text("the moon and the sun, a man, a cat " * 20)
     recipe = tmp_path / "recipe.toml"
-    recipe.write_text(RECIPE.format(text=tmp_path / "text", start=start))
+    recipe.write_text(tuning("language-model", tmp_path / "text", start, lora_rank=2))
     cli("train", recipe, "--run", tmp_path / "run").written()
     cli("generate", tmp_path / "run", "the sun", "--max-tokens", "3").written()
     before = hash_of_model(start)

@@ -6,22 +6,6 @@ import shutil
 import numpy as np
 import pytest
 
-RECIPE = """\
-task = "masked-language-model"
-[data]
-text = "{text}"
-batch_size = 2
-[model]
-start = "{start}"
-[schedule]
-name = "constant"
-warmup = 1
-peak = 0.001
-[train]
-steps = 2
-mesh = 1
-"""
-
 
 @pytest.fixture
 def bare(models, tmp_path):
@@ -47,10 +31,10 @@ def test_its_vectors_are_those_of_the_encoder(cli, models, bare):
     assert found == wanted
 
 
-def test_trained_on_it_has_a_head(cli, bare, tmp_path):
+def test_trained_on_it_has_a_head(cli, tuning, bare, tmp_path):
     (tmp_path / "text").write_text("the moon and the sun\n" * 40)
     recipe = tmp_path / "recipe.toml"
-    recipe.write_text(RECIPE.format(text=tmp_path / "text", start=bare))
+    recipe.write_text(tuning("masked-language-model", tmp_path / "text", bare))
     cli("train", recipe, "--run", tmp_path / "run").written()
     assert json.loads((tmp_path / "run" / "last" / "config.json").read_text())["head"] is True
     assert cli("fill", tmp_path / "run", "the m<mask>n").written()

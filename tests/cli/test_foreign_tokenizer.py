@@ -34,7 +34,9 @@ save_every = 1
 
 
 def sentencepiece_model(path, text):
-    sentencepiece = pytest.importorskip("sentencepiece", reason="the extra `tokenizers` is not installed")
+    sentencepiece = pytest.importorskip(
+        "sentencepiece", reason="sentencepiece, of the extra `tokenizers`, is not installed"
+    )
     model, lines = io.BytesIO(), text.read_text(encoding="utf-8").split("\n")
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines), model_writer=model, vocab_size=97, hard_vocab_limit=False, minloglevel=2
@@ -92,7 +94,7 @@ def test_a_run_reads_it_resumes_with_it_and_leaves_a_folder_that_loads(cli, tmp_
 )
 def test_a_file_that_will_not_do_is_one_line_and_nothing_is_written(cli, tmp_path, name, content, said):
     if name.endswith(".model"):
-        pytest.importorskip("sentencepiece", reason="the extra `tokenizers` is not installed")
+        pytest.importorskip("sentencepiece", reason="sentencepiece, of the extra `tokenizers`, is not installed")
     (tmp_path / name).write_bytes(content)
     (tmp_path / "merges.txt").write_bytes(b"")
     outcome = cli("train", recipe_of(tmp_path, name), "--run", tmp_path / "run")

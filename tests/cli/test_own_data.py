@@ -2,6 +2,7 @@
 
 import json
 import random
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from plainformer.errors import InputError
 from plainformer.recipe import ClassificationRecipe, TranslationRecipe, load_recipe
 from plainformer.runs.classification import ClassificationTask
 from plainformer.runs.translation import TranslationTask
+from plainformer.shipped import shipped_files
 
+OF_TEXT = ("finetune-gpt", "shakespeare-best-cpu", "shakespeare-bpe")
 ENGLISH = [f"{who} {does} {what}." for who in ("a", "b", "c") for does in ("d", "e", "f", "g") for what in "hijklm"]
 PAIRS = [(text, text.upper()) for text in ENGLISH] + [(ENGLISH[3], "another"), (ENGLISH[5], "ANOTHER"), ("h", "H")]
 
@@ -130,6 +133,20 @@ def test_options_of_another_task_are_refused(recipe, options, said) -> None:
     with pytest.raises(InputError) as caught:
         own_data(recipe, [], **options)
     assert said in str(caught.value)
+
+
+def test_every_recipe_without_its_data_says_how_to_give_some(cli, tmp_path, monkeypatch) -> None:
+    """But for those whose data is built in."""
+    monkeypatch.chdir(tmp_path)
+    for name, path in shipped_files().items():
+        if "embedded" in tomllib.loads(path.read_text(encoding="utf-8"))["data"]:
+            continue
+        said = cli("train", name).error(2)
+        fetched = "there is no such folder; check the path, or run: plainformer data fetch multi30k"
+        own = {"data": "data of your own; give --data FILE or --data FOLDER", "text": "text of your own; give --text"}
+        wanted = fetched if "multi30k" in name else own["text" if name in OF_TEXT else "data"]
+        assert wanted in said, name
+    assert not any(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

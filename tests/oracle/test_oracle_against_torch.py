@@ -24,7 +24,7 @@ from numpy_transformer import (
     sinusoid,
 )
 
-torch = pytest.importorskip("torch", reason="PyTorch is the peer of these tests")
+torch = pytest.importorskip("torch", reason="PyTorch, the peer of these tests, is not installed")
 
 TOLERANCE = 1e-12
 BATCH, SOURCE, TARGET, D_MODEL, D_FF, HEADS, VOCAB = 3, 5, 4, 6, 11, 2, 7

@@ -44,6 +44,10 @@ SEARCHES: dict[str, dict[str, Any]] = {
     },
     "three ends, greedy, not before 4": {"max_length": 20, "eos_token_id": [EOS, 9, 12], "min_length": 4},
     "beam 4, two ends": {"num_beams": 4, "max_length": 20, "eos_token_id": [9, EOS], "num_return_sequences": 4},
+    "beam 4, two ends, one of them never": {
+        "num_beams": 4, "max_length": 20, "eos_token_id": [9, EOS], "suppress_tokens": [9], "num_return_sequences": 2,
+    },
+    "beam 2, no end at all, cut early": {"num_beams": 2, "max_length": 8, "suppress_tokens": [EOS]},
     "beam 3, two ends, the second forced, some never, cut early": {
         "num_beams": 3, "max_length": 9, "eos_token_id": [EOS, 9], "forced_eos_token_id": 9, "suppress_tokens": [5, 6],
         "bad_words_ids": [[PAD], [7]],

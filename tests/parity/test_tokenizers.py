@@ -53,7 +53,7 @@ def differences(texts: Sequence[str], ours: list[list[int]], theirs: list[list[i
 
 def tiktoken_of(monkeypatch: pytest.MonkeyPatch, name: str, file: Path) -> Any:
     """tiktoken's encoding of this name, its rules as published, its ranks those of `file`."""
-    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken is the peer of these tests")
+    tiktoken = pytest.importorskip("tiktoken", reason="tiktoken, the peer of these tests, is not installed")
     from tiktoken.load import load_tiktoken_bpe
     from tiktoken_ext import openai_public
 
@@ -98,7 +98,7 @@ def gpt2(vocabularies: Path) -> Tokenizer:
 
 
 def test_gpt2_files_give_the_ids_of_transformers(vocabularies: Path, gpt2: Tokenizer, lines: list[str]) -> None:
-    transformers = pytest.importorskip("transformers", reason="transformers is the peer of these tests")
+    transformers = pytest.importorskip("transformers", reason="transformers, the peer of these tests, is not installed")
     folder = vocabularies / "gpt2"
     theirs = transformers.GPT2Tokenizer(
         vocab=str(folder / "encoder.json"), merges=str(folder / "vocab.bpe"), split_special_tokens=True
@@ -135,7 +135,9 @@ TRAINED: dict[str, dict[str, Any]] = {
 
 def trained(lines: Sequence[str], **options: Any) -> bytes:
     """The model file that SentencePiece learns from these lines."""
-    sentencepiece = pytest.importorskip("sentencepiece", reason="SentencePiece is the peer of these tests")
+    sentencepiece = pytest.importorskip(
+        "sentencepiece", reason="SentencePiece, the peer of these tests, is not installed"
+    )
     model = io.BytesIO()
     options = {"vocab_size": 431, "hard_vocab_limit": False, "character_coverage": 0.98, "minloglevel": 2} | options
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=model, **options)
@@ -152,7 +154,9 @@ def model(request: pytest.FixtureRequest, vocabularies: Path, lines: list[str]) 
 def test_a_sentencepiece_model_gives_the_ids_and_the_text_of_sentencepiece(
     model: bytes, lines: list[str], tmp_path: Path
 ) -> None:
-    sentencepiece = pytest.importorskip("sentencepiece", reason="SentencePiece is the peer of these tests")
+    sentencepiece = pytest.importorskip(
+        "sentencepiece", reason="SentencePiece, the peer of these tests, is not installed"
+    )
     theirs = sentencepiece.SentencePieceProcessor()
     theirs.LoadFromSerializedProto(model)
     (tmp_path / "tokenizer.model").write_bytes(model)
@@ -179,7 +183,9 @@ def test_a_sentencepiece_model_gives_the_ids_and_the_text_of_sentencepiece(
 @pytest.fixture(scope="module")
 def marian(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder as those of OPUS-MT are: two models of SentencePiece, and most of their pieces numbered."""
-    sentencepiece = pytest.importorskip("sentencepiece", reason="SentencePiece is the peer of these tests")
+    sentencepiece = pytest.importorskip(
+        "sentencepiece", reason="SentencePiece, the peer of these tests, is not installed"
+    )
     folder = tmp_path_factory.mktemp("marian")
     pieces = set()
     for side, part in (("source", lines[::2]), ("target", lines[1::2])):
@@ -198,7 +204,7 @@ def marian(lines: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_marians_files_give_the_ids_and_the_text_of_transformers(
     marian: Path, lines: list[str], tmp_path: Path
 ) -> None:
-    transformers = pytest.importorskip("transformers", reason="transformers is the peer of these tests")
+    transformers = pytest.importorskip("transformers", reason="transformers, the peer of these tests, is not installed")
     theirs = transformers.MarianTokenizer.from_pretrained(marian, split_special_tokens=True)
     texts = [*HARD[:3000], *lines[::3], ">>hin<< a man", ">>fra<<ein Mann", ">> <<", "a >>hin<<"]
     source, target = read_tokenizers(marian)
@@ -229,7 +235,7 @@ def test_marians_files_give_the_ids_and_the_text_of_transformers(
 
 @pytest.mark.parametrize("lower", [True, False])
 def test_a_vocab_txt_gives_the_ids_of_transformers(lines: list[str], tmp_path: Path, lower: bool) -> None:
-    transformers = pytest.importorskip("transformers", reason="transformers is the peer of these tests")
+    transformers = pytest.importorskip("transformers", reason="transformers, the peer of these tests, is not installed")
     characters = sorted({character for line in lines for character in line if not character.isspace()})[:300]
     pieces = [*"abcdefghijklmnopqrstuvwxyz", "ing", "er", "ed", "०"]
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters, *(f"##{piece}" for piece in pieces), "the"]
@@ -279,7 +285,7 @@ def ours(kind: str, vocabularies: Path, lines: list[str]) -> Tokenizer:
 def test_auto_tokenizer_reads_what_we_save(
     vocabularies: Path, lines: list[str], tmp_path: Path, kind: str, model_type: str
 ) -> None:
-    transformers = pytest.importorskip("transformers", reason="transformers is the peer of these tests")
+    transformers = pytest.importorskip("transformers", reason="transformers, the peer of these tests, is not installed")
     tokenizer, texts = ours(kind, vocabularies, lines), [*HARD[:2000], *lines[::6]]
     tokenizer.save(tmp_path / "tokenizer.json")
     (tmp_path / "config.json").write_text(json.dumps({"model_type": model_type}))
@@ -299,7 +305,7 @@ def test_auto_tokenizer_reads_what_we_save(
 
 
 def test_auto_tokenizer_ends_a_text_where_the_model_wants_it(lines: list[str], tmp_path: Path) -> None:
-    transformers = pytest.importorskip("transformers", reason="transformers is the peer of these tests")
+    transformers = pytest.importorskip("transformers", reason="transformers, the peer of these tests, is not installed")
     tokenizer = train_bpe(lines[:3000], 1009)
     tokenizer.framed(eos=True).save(tmp_path / "tokenizer.json")
     (tmp_path / "config.json").write_text('{"model_type": "marian"}')

@@ -18,7 +18,7 @@ from plainformer.models.config import TransformerConfig
 from plainformer.models.transformer import Decoder, Encoder
 from plainformer.nn.attention import MultiHeadAttention
 
-torch = pytest.importorskip("torch", reason="PyTorch is the peer of these tests")
+torch = pytest.importorskip("torch", reason="PyTorch, the peer of these tests, is not installed")
 
 TOLERANCE = 5e-6  # some hundred float32 roundings of 6e-8, which mostly cancel: measured, 6e-7
 BATCH, SOURCE, TARGET, D_MODEL, D_FF, HEADS, ENCODER_LAYERS, DECODER_LAYERS = 4, 7, 5, 12, 23, 3, 2, 1

@@ -111,6 +111,7 @@ def test_a_pair_that_is_not_finite_is_refused(saved: tuple[Adapter, Path], model
         ({"lora_alpha": float("nan")}, "lora_alpha is nan and must be a finite number in float32; put the file back"),
         ({"lora_alpha": float("-inf")}, "lora_alpha is -inf and must be a finite number"),
         ({"lora_alpha": 1e39}, "lora_alpha is 1e+39 and must be a finite number"),
+        ({"lora_alpha": 3.5e38}, "lora_alpha is 3.5e+38 and must be a finite number"),
         ({"lora_alpha": 10**400}, "lora_alpha is missing, or not of type float"),
         ({"target_modules": "all-linear"}, "target_modules and modules_to_save must be lists of names"),
     ],

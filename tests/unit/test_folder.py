@@ -263,3 +263,16 @@ def test_an_adapter_does_not_take_the_place_of_its_base(content: ModelFolder, fo
     with pytest.raises(InputError, match="the adapter would take the place of the model that it belongs to"):
         save_folder(replace(content, model=pairs, adapter=adapter), folder)
     assert named_parameters(load_folder(folder).model)
+
+
+def test_a_folder_that_is_not_there_is_told_by_those_beside_it(tmp_path: Path) -> None:
+    """Whichever part of the path is wrong; files are none."""
+    (tmp_path / "runs" / "en-hi" / "best").mkdir(parents=True)
+    (tmp_path / "runs" / "en-hindu.txt").touch()
+    for wrong, meant in (("runs/en-hindi", "runs/en-hi"), ("run/en-hi/best", "runs/en-hi/best"), ("run/no", "runs")):
+        with pytest.raises(InputError) as caught:
+            load_folder(tmp_path / wrong)
+        said = "there is no such model folder; did you mean"
+        assert str(caught.value) == f"{tmp_path / wrong}: {said} {tmp_path / meant}"
+    with pytest.raises(InputError, match="there is no such model folder; name a run, or a model folder"):
+        load_folder(tmp_path / "runs" / "else")

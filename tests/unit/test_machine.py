@@ -43,8 +43,8 @@ def page_faults(keep: str) -> int:
 
 @pytest.mark.skipif(
     sys.platform != "linux" or platform.libc_ver()[0] != "glibc",
-    reason="this is about what glibc does on Linux when it is told to keep freed memory; here is another C library, "
-    "which keep_freed_memory leaves alone",
+    reason="this is about what glibc does on Linux when it is told to keep freed memory; this system has no glibc, and "
+    "keep_freed_memory leaves other C libraries alone",
 )
 def test_the_memory_of_a_program_is_kept_for_the_next() -> None:
     without = page_faults("")

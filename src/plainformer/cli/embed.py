@@ -41,7 +41,7 @@ def embed(
 
     Texts are the arguments, or else every line of the file or of standard input. For each there is a line of JSON,
     {"text": …, "vector": […]}, as soon as it is ready; with --output there is an array of NumPy instead, float32, a
-    row for each text, which is written whole or not at all. An empty text has no vector, and is a bad line: with
+    row for each text, which is written whole or not at all. A blank text has no vector, and is a bad line: with
     --on-bad-line empty such a line has null for a vector, and a row that is not a number (NaN).
 
     A text that is longer than the model reads is truncated. That is counted on stderr, as is what the vocabulary

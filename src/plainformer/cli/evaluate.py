@@ -19,6 +19,7 @@ from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
 from plainformer.files import atomic
 from plainformer.files.toml import inline
+from plainformer.given import or_near
 from plainformer.spelling import Said, option
 
 
@@ -66,7 +67,8 @@ def evaluate(
     changes += _said("decode", ("beam", "beam_size"), beam=beam)
     changes += _said("evaluate", tokenize=tokenize, lowercase=lowercase)
     if not model.exists():
-        raise InputError("there is no such run or model", where=str(model), fix="name the folder of one")
+        fix = or_near(model, "name the folder of one")
+        raise InputError("there is no such run or model", where=str(model), fix=fix)
     if output is not None:
         check_output(output)
         if gives_no_lines(model, base):

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from plainformer.cli.base import BaseOption
-from plainformer.errors import InputError
+from plainformer.errors import InputError, reason
 from plainformer.files.atomic import check_new_folder
 
 LAYOUTS = ("huggingface",)
@@ -52,5 +52,5 @@ def _text_of(recipe: Path) -> str:
     try:
         return recipe.read_text(encoding="utf-8")
     except (OSError, ValueError) as damage:
-        what = f"the recipe cannot be read ({damage})"
+        what = f"the recipe cannot be read ({reason(damage)})"
         raise InputError(what, where=str(recipe), fix="put it back, or export a model folder without it") from damage

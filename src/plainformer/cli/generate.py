@@ -228,7 +228,7 @@ def _search(writer: "Writer", prompt: str, changes: dict[str, Any], show_prompt:
             said = {"text": one.text, "rank": rank, "score": one.score, "logprob": one.logprob}
             _print_record({**_given(prompt=prompt if show_prompt else None), **said, "finished": one.finished})
         elif "n_best" in changes:
-            put(f"{one.score:.4f}\t{escaped(one.text)}\n")
+            put(f"{one.score:z.4f}\t{escaped(one.text)}\n")
         else:
             put(prompt if show_prompt else "", bold=True)
             put(one.text + "\n")

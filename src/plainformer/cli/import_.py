@@ -8,6 +8,7 @@ import typer
 from plainformer.cli.base import BaseOption
 from plainformer.errors import InputError
 from plainformer.files.atomic import check_new_folder
+from plainformer.given import or_near
 
 
 def import_(
@@ -40,7 +41,8 @@ def import_(
         if revision is not None:
             raise InputError("a folder has no revisions", where="--revision", fix="leave it out")
     elif not NAME.fullmatch(checkpoint) or checkpoint.startswith(".") or ("/" in checkpoint and folder.parent.exists()):
-        raise InputError("there is no such folder", where=checkpoint, fix="name a folder, or a model of the hub")
+        fix = or_near(folder, "name a folder, or a model of the hub")
+        raise InputError("there is no such folder", where=checkpoint, fix=fix)
     else:
         folder, name = fetched(checkpoint, revision), f"{checkpoint}@{revision}" if revision else checkpoint
     content = load_folder(folder, base)

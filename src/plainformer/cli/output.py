@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from plainformer.errors import InputError
+from plainformer.given import or_near
 
 
 def check_output(path: Path) -> None:
@@ -12,7 +13,8 @@ def check_output(path: Path) -> None:
     if path.is_dir():
         raise InputError("this is a folder", where=str(path), fix="name a file in it")
     if not path.parent.is_dir():
-        raise InputError("there is no such folder", where=str(path.parent), fix="make it, or name another file")
+        fix = or_near(path.parent, "make it, or name another file")
+        raise InputError("there is no such folder", where=str(path.parent), fix=fix)
 
 
 def one_line(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +46,8 @@ def own_data(
         raise InputError("this recipe learns from running text", where=f"--data {data[0]}", fix="give --text FILE")
     if text and units is not None and document:
         raise InputError(f"this recipe learns from {_KINDS[units]}", where=f"--text {text[0]}", fix="give --data")
-    if not data and units and not is_kept and table.get(f"dev_{units}") is not None:
-        _check_is_there(recipe, table, given)
+    if not (data or text or is_kept):
+        _check_is_there(recipe, table, given, units)
     if units != "pairs" and (source or target):
         raise InputError("--source and --target are for a translator's recipe", fix="leave them out")
     codes = {"data.source": source, "data.target": target}
@@ -109,15 +110,27 @@ def _read(recipe: str) -> tuple[dict[str, Any], bool]:
         return {}, False
 
 
-def _check_is_there(recipe: str, table: dict[str, Any], given: set[str]) -> None:
-    """Refuse a recipe for data of one's own without any."""
-    folder = table.get("folder")
-    if (
-        isinstance(folder, str)
-        and not {"data.folder", "data.embedded"} & given
-        and not Path(folder).expanduser().exists()
-    ):
-        raise InputError("this recipe is for data of your own", where=recipe, fix="give --data FILE or --data FOLDER")
+def _check_is_there(recipe: str, table: dict[str, Any], given: set[str], units: str | None) -> None:
+    """Refuse a recipe for data of one's own without any: one that comes with plainformer, or that holds sets out."""
+    key = "folder" if units else "text"
+    place = table.get(key)
+    if not isinstance(place, str) or {f"data.{key}", "data.embedded"} & given:
+        return
+    if glob(os.path.expanduser(place)) or not (table.get(f"dev_{units}") is not None or _is_shipped(recipe)):
+        return
+    from plainformer.data.fetch import CORPORA  # with the network's modules, which only this needs
+
+    if Path(place).name not in CORPORA:  # of which the reader says how to get them
+        what, fix = ("data", "give --data FILE or --data FOLDER") if units else ("text", "give --text FILE")
+        raise InputError(f"this recipe is for {what} of your own", where=recipe, fix=fix)
+
+
+def _is_shipped(recipe: str) -> bool:
+    """Whether a recipe comes with plainformer."""
+    from plainformer.cli.recipes import find_recipe
+    from plainformer.shipped import shipped_files
+
+    return find_recipe(recipe).resolve() in {path.resolve() for path in shipped_files().values()}
 
 
 def _is_folder(paths: Sequence[str]) -> bool:

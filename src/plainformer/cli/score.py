@@ -14,6 +14,7 @@ from plainformer.cli.base import BaseOption
 from plainformer.cli.escapes import escaped
 from plainformer.cli.reading import Cut, Lines, check_source, one_text, texts_or_lines
 from plainformer.cli.work import begin_work
+from plainformer.decode.limits import MOST_SOURCE
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from plainformer.decode.text_generator import TextScore, Writer
     from plainformer.decode.translator import Translator
     from plainformer.tokenizer import Tokenizer
-
-LONGEST = 1024  # tokens of a source, or of a target, that is scored
 
 
 def score(
@@ -47,7 +46,8 @@ def score(
     With --tokens there are lines of token, tab, log-probability instead (- for the first token; \\n is a newline), with
     an empty line between texts.
 
-    With --on-bad-line empty a bad line has an empty line in place of all that (with --json, null for its figures).
+    A text that is empty or of a single token is a bad line. With --on-bad-line empty that has an empty line in place of
+    all this (with --json, null for its figures).
     """
     check_source(text, file, "texts", fix="name a file of text")
     if text and lines:
@@ -132,7 +132,7 @@ def _score_pairs(translator: "Translator", chunks: Iterator[Lines], bad: BadLine
     def answer(places: Sequence[str], lines: Sequence[str]) -> "list[tuple[PairScore, list[str]]]":
         sources, targets = _sides(translator, places, lines)
         named = [[tokenizer.token(id) for id in (*ids, tokenizer.eos_id)] for ids in tokenizer.encode_batch(targets)]
-        return list(zip(translator.score(sources, targets), named, strict=True))
+        return list(zip(translator.score(sources, targets, where=places), named, strict=True))
 
     def check(place: str, line: str) -> None:
         _sides(translator, [place], [line])
@@ -152,8 +152,8 @@ def _score_pairs(translator: "Translator", chunks: Iterator[Lines], bad: BadLine
         if score is None:
             return "\n"
         if tokens:
-            return "".join(f"{escaped(token)}\t{value:.4f}\n" for token, value in by_token)
-        return f"{score.logprob:.4f} nats\t{_count(score.length)}\tperplexity {score.perplexity:#.5g}\n"
+            return "".join(f"{escaped(token)}\t{value:z.4f}\n" for token, value in by_token)
+        return f"{score.logprob:z.4f} nats\t{_count(score.length)}\tperplexity {score.perplexity:#.5g}\n"
 
     _print(chunks, bad, answer, check, said, between="\n" if tokens and not as_json else "")
 
@@ -167,14 +167,14 @@ def _sides(translator: "Translator", places: Sequence[str], lines: Sequence[str]
             raise InputError(what, where=place, fix="give one pair a line")
     sources, targets = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     for side, tokenizer in ((sources, translator.source_tokenizer), (targets, translator.target_tokenizer)):
-        translator.check_lengths(side, places, LONGEST, tokenizer=tokenizer, fix="split it into sentences")
+        translator.check_lengths(side, places, MOST_SOURCE, tokenizer=tokenizer, fix="split it into sentences")
     return sources, targets
 
 
 def _line(score: "TextScore") -> str:
     return (
-        f"{score.logprob:.4f} nats\t{_count(len(score.logprobs))}\t"
-        f"perplexity {score.perplexity:#.5g}\t{score.bits_per_byte:.4f} bits/byte\n"
+        f"{score.logprob:z.4f} nats\t{_count(len(score.logprobs))}\t"
+        f"perplexity {score.perplexity:#.5g}\t{score.bits_per_byte:z.4f} bits/byte\n"
     )
 
 
@@ -203,7 +203,7 @@ def _by_token(tokenizer: "Tokenizer", score: "TextScore | None") -> dict[str, An
 
 def _token_lines(tokenizer: "Tokenizer", score: "TextScore") -> Iterator[str]:
     for token, logprob in zip(score.tokens, (None, *score.logprobs), strict=True):
-        yield f"{escaped(_said(tokenizer, token))}\t{'-' if logprob is None else f'{logprob:.4f}'}\n"
+        yield f"{escaped(_said(tokenizer, token))}\t{'-' if logprob is None else f'{logprob:z.4f}'}\n"
 
 
 def _said(tokenizer: "Tokenizer", token: str) -> str:

@@ -14,6 +14,7 @@ from plainformer.cli.output import one_line
 from plainformer.cli.progress import show_progress
 from plainformer.cli.reading import Lines, check_source, expected_lines, texts_or_lines
 from plainformer.cli.work import begin_work, say_aside
+from plainformer.decode.limits import MOST_SOURCE
 
 if TYPE_CHECKING:
     from plainformer.decode.translator import Translation, Translator
@@ -50,7 +51,7 @@ def translate(
     repetition_penalty: Annotated[
         float | None, typer.Option(help="Above 1, what was written becomes less likely; 1 is none.")
     ] = None,
-    max_source_tokens: Annotated[int, typer.Option(min=1, help="Refuse a longer line.")] = 1024,
+    max_source_tokens: Annotated[int, typer.Option(min=1, help="Refuse a longer line.")] = MOST_SOURCE,
     on_bad_line: OnBadLineOption = "stop",
     weights: Weights = "float32",
     batch: Annotated[
@@ -108,19 +109,21 @@ def _translate(
     done = 0
 
     def answer(places: Sequence[str], lines: Sequence[str]) -> "Sequence[list[Translation]]":
-        check(places, lines)
         return translator.translate_n_best(
             lines,
+            where=places,
+            max_source_tokens=most,
             expected=None if expected is None else expected - done,
             progress=partial(show_progress, "translated") if len(lines) > SHOWN else None,
             **changes,
         )
 
-    def check(places: Sequence[str], lines: Sequence[str]) -> None:
-        translator.check_lengths(lines, places, most)
+    def check(place: str, line: str) -> None:
+        if line.strip():
+            translator.check_lengths([line], [place], most)
 
     for where, chunk in chunks:
-        for place, _, options in bad.answers(where, chunk, answer, lambda place, line: check([place], [line])):
+        for place, _, options in bad.answers(where, chunk, answer, check):
             sys.stdout.writelines(_lines_of(options or [], n_best))
             cut += [place] if options and not options[0].finished else []
         sys.stdout.flush()
@@ -129,7 +132,7 @@ def _translate(
         many = "1 translation reached the length bound and ends"
         if len(cut) > 1:
             many = f"{len(cut):,} translations reached the length bound and end"
-        typer.echo(f"{many} there (first: {cut[0]})", err=True)
+        typer.echo(f"{many} there (first: {cut[0]}); a larger --max-margin or --max-ratio lets them go on", err=True)
 
 
 def _lines_of(options: "list[Translation]", n_best: int | None) -> list[str]:
@@ -137,4 +140,4 @@ def _lines_of(options: "list[Translation]", n_best: int | None) -> list[str]:
     if n_best is None:
         return [(one_line(options[0].text) if options else "") + "\n"]
     scored = [(option.score, one_line(option.text)) for option in options] or [(0.0, "")] * n_best
-    return [f"{score:.4f}\t{text}\n" for score, text in scored]
+    return [f"{score:z.4f}\t{text}\n" for score, text in scored]

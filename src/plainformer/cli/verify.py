@@ -7,6 +7,7 @@ import typer
 
 from plainformer.cli.base import BaseOption
 from plainformer.errors import InputError, WorkError
+from plainformer.given import or_near
 from plainformer.table import aligned
 
 
@@ -31,7 +32,8 @@ def verify(
     from plainformer.interop.verify import compare
 
     if not against.is_dir():
-        raise InputError("there is no such folder", where=str(against), fix="name one that the library has written")
+        fix = or_near(against, "name one that the library has written")
+        raise InputError("there is no such folder", where=str(against), fix=fix)
     found = compare(load_folder(find_model(model), base).model, against, seed=seed)
     rows = [(f"layer {name.removesuffix('/output')}", f"{difference:.1e}") for name, difference in found.layers.items()]
     for line in aligned([("against " + found.architecture, "largest difference"), *rows]):

@@ -53,6 +53,12 @@ def text_lines(path: Path) -> Iterator[str]:
             raise InputError("the file is empty", where=str(path), fix="give a file with one sentence a line")
 
 
+def has_text(path: Path) -> bool:
+    """Whether there is anything but white space in a file. Raises InputError where it cannot be read."""
+    with opened(path) as file:
+        return any(line.removeprefix(_UTF8_MARK).strip() for line in file)
+
+
 def read_lines(path: Path) -> list[str]:
     """Read a monolingual text file (plain or `.gz`): one string a line, blank lines included.
 

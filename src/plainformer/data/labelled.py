@@ -16,7 +16,7 @@ from pathlib import Path
 from plainformer.data.columns import is_header, label_and_text
 from plainformer.data.comma_separated import csv_records
 from plainformer.data.find import listing_for, suggestion, without_gz
-from plainformer.data.formats import Row, labelled_json_rows, labelled_rows, text_lines
+from plainformer.data.formats import Row, has_text, labelled_json_rows, labelled_rows, text_lines
 from plainformer.data.origins import Origins, select_origins
 from plainformer.errors import InputError, shown
 
@@ -71,16 +71,19 @@ def read_labelled(folder: Path, name: str) -> Labelled:
         name: a stem ("train"), which finds the one format that is there, or a file name ("train.tsv.gz").
 
     Raises:
-        InputError: no such file (with what is there that is close), several for one stem, a line without a label, or a
-            file that cannot be read (see `formats`).
+        InputError: no such file (with what is there that is close), several for one stem, a file without texts, a line
+            without a label, or a file that cannot be read (see `formats`).
     """
     path = _find(Path(folder), name)
     numbers, texts, labels = array("q"), [], []
-    rows, notes = _rows(path)
+    rows, notes = _rows(path) if has_text(path) else ((), ())
     for number, label, text in rows:
         numbers.append(number)
         labels.append(label)
         texts.append(text)
+    if not any(labels):
+        fix = "give a file of labelled texts: label, tab, text a line, or JSONL with label and text"
+        raise InputError("the file holds no texts", where=str(path), fix=fix)
     _check_labels(labels, path)
     return Labelled(texts, labels, Origins(path, numbers), notes)
 

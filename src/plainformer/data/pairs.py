@@ -123,7 +123,7 @@ def _gathered(path: Path, rows: Iterable[Row], notes: Sequence[str] = ()) -> Pai
         numbers.append(number)
         source.append(one)
         target.append(other)
-    if not numbers:
+    if not any(text.strip() for text in source):
         raise InputError("the file holds no pairs", where=str(path), fix="give a file with parallel text")
     origin = Origins(path, numbers)
     return Pairs(source, target, origin, (*notes, *warnings_of(source, target, origin, [path.name])))

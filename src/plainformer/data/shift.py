@@ -120,12 +120,12 @@ def warnings_of(source: Sequence[str], target: Sequence[str], origin: Sequence[s
     ones, others = _lengths(source), _lengths(target)
     is_telling = len(ones) >= _ENOUGH and min(ones.std(), others.std()) > _VARIED and moved < len(ones) / 2
     if is_telling and (together := _correlation(ones, others)) < _UNRELATED:
-        return [f"warning: {sides} to be no translations of each other: their lengths correlate by {together:.2f}"]
+        return [f"warning: {sides} to be no translations of each other: their lengths correlate by {together:z.2f}"]
     told = []
     for stretch in found[:_TOLD]:
         to = f"to {origin[stretch.last]}" if stretch.last + abs(stretch.shift) + 1 < len(origin) else "on"
         sign, by = "+-"[stretch.shift < 0], abs(stretch.shift)
-        reason = f"lengths correlate by {stretch.moved:.2f} so, and by {stretch.as_is:.2f} as they stand"
+        reason = f"lengths correlate by {stretch.moved:z.2f} so, and by {stretch.as_is:z.2f} as they stand"
         if not stretch.by_length:
             reason = f"{stretch.moved_ends:.0%} end alike so, and {stretch.as_is_ends:.0%} as they stand"
         where = f"{sides} out of step from {origin[stretch.first]} {to}"

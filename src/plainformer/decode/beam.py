@@ -70,7 +70,8 @@ def beam_search(
         bounds: the most tokens (end of sentence included) of each sentence, at most `length`; 0 marks a row that
             only fills the batch, which costs no step of its own and gets no hypothesis.
         length: the most tokens of the longest output.
-        allowed: True on the ids that may be generated, None for all; `pad` and `bos` never, `eos` always.
+        allowed: True on the ids that may be generated, None for all; `pad` and `bos` never, unless they end an
+            output.
     """
     query = make_query(model, settings, Rules.of(settings, bos=bos, eos=eos, pad=pad), length, allowed)
     search = begin(model, source, source_valid, bounds, query.rules, settings.beam_size, min(SLOTS, length))

@@ -138,12 +138,12 @@ def _is_over(query: Query, search: Search) -> Bool[Array, " batch"]:
 def _best_extensions(
     search: Search, candidates: Candidates, number: int
 ) -> tuple[Float[Array, "batch number"], Int[Array, "batch number"], Int[Array, "batch number"]]:
-    """The best extensions, best first: their log-probabilities, parent rows and tokens."""
+    """The best extensions, best first: their log-probabilities, parent rows and tokens; all, where there are fewer."""
     batch, beam = search.logprobs.shape
     each = candidates.logprobs.shape[-1]
     live = (search.logprobs > -jnp.inf)[:, :, None]  # a row without a hypothesis has no logits, which may be NaN
     totals = jnp.where(live, search.logprobs[:, :, None] + candidates.logprobs.reshape(batch, beam, each), -jnp.inf)
-    best, index = top_k(totals.reshape(batch, beam * each), number)
+    best, index = top_k(totals.reshape(batch, beam * each), min(number, beam * each))
     if candidates.tokens is None:
         return best, index // each, index % each
     return best, index // each, _rows(candidates.tokens.reshape(batch, beam * each), index)

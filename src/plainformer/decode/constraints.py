@@ -3,7 +3,8 @@
 A ban takes a token's candidate away and leaves the others' log-probabilities alone, so a hypothesis found under bans
 still has the score that the model gives it. Scores are changed by the repetition penalty, defined on logits, and where
 the settings say so: by renormalising, and by tokens that are forced, which cost nothing.
-The end of sentence is banned only where something else may come: every hypothesis has a continuation.
+What the settings forbid never comes, be it an end; the rules beside that ban the end of sentence only where something
+else may come: every hypothesis has a continuation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -55,20 +56,15 @@ class Rules:
 
 
 def vocabulary_mask(
-    vocab: int,
-    *,
-    eos: int,
-    forbidden: Sequence[int],
-    allowed: Bool[Array, " tokens"] | None = None,
-    others: Sequence[int] = (),
+    vocab: int, *, ends: Sequence[int], roles: Sequence[int], allowed: Bool[Array, " tokens"] | None = None
 ) -> Bool[Array, " vocab"]:
-    """True on tokens that may be generated: those `allowed` (None: all) and not `forbidden`; always the `eos` and the
-    `others` that end a hypothesis.
+    """True on tokens that may be generated: those `allowed` (None: all) but tokens of other `roles`, such as padding,
+    that are none of the `ends` of a hypothesis.
 
     `allowed` may be shorter than `vocab`, which counts padding rows; the rest is not allowed.
     """
     mask = jnp.ones(vocab, bool) if allowed is None else jnp.zeros(vocab, bool).at[: allowed.shape[0]].set(allowed)
-    return mask.at[jnp.array(forbidden, jnp.int32)].set(False).at[jnp.array([eos, *others])].set(True)
+    return mask.at[jnp.array([role for role in roles if role not in ends], jnp.int32)].set(False)
 
 
 def generated_tokens(
@@ -169,9 +165,7 @@ def _under_rules(
     vocab = logits.shape[-1]
     if rules.repetition_penalty != 1.0:
         logits = penalise_repetition(logits, generated_tokens(history, step, vocab), rules.repetition_penalty)
-    possible = vocabulary_mask(
-        vocab, eos=rules.eos, forbidden=(rules.pad, rules.bos), allowed=allowed, others=rules.others
-    )[None, :]
+    possible = vocabulary_mask(vocab, ends=rules.ends, roles=(rules.pad, rules.bos), allowed=allowed)[None, :]
     if rules.no_repeat_ngram:
         possible = possible & ~repeated_ngrams(history, step, rules.no_repeat_ngram, vocab)
     if rules.min_tokens:

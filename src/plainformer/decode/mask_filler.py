@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Unpack
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from plainformer.decode.sentence_embeddings import (
     embed_texts,
     encoded,
 )
-from plainformer.decode.texts import OnCut, capacity, check_known, enclose, tell_of_cut
+from plainformer.decode.texts import HowRead, OnCut, capacity, check_known, enclose, tell_of_cut
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, instance, strings, whole
@@ -28,7 +28,6 @@ from plainformer.programs.compiled import program
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 from plainformer.spelling import option
 from plainformer.tokenizer import Tokenizer
-from plainformer.tokenizer.truncation import Truncate
 from plainformer.tokenizer.vocabulary import special_tokens, token_texts
 
 PLACES = 8  # gaps of a text that are computed together, or a multiple: every new number is compiled anew
@@ -128,32 +127,18 @@ class Reader:
                 found[member] = [self._guesses(probabilities, top) for probabilities in row[: len(own)]]
         return [found[index] for index in range(len(windows))]
 
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        where: Sequence[str] | None = None,
-        allow_unknown: bool = False,
-        truncate: Truncate | None = None,
-        on_cut: OnCut | None = None,
-    ) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], **how: Unpack[HowRead]) -> NDArray[np.float32]:
         """The vector of each text, (texts, width): the mean of its hidden states, or what `vectors` says.
 
         Args:
-            where: the place of each text, for errors; by number if not given.
-            allow_unknown: read what the vocabulary does not have as the unknown token, instead of refusing the text.
-            truncate: what is read of a text that is longer than the model reads, or `vectors` says: its `head` (if not
-                given), its `tail`, `both` (half of each); `no` refuses it.
-            on_cut: told the places of the texts that were truncated; if not given, Python warns of them.
+            how: `where`, `allow_unknown`, `truncate` and `on_cut`, as `texts.HowRead` says.
 
         Raises:
-            InputError: a text is empty, or holds what the vocabulary does not have, or is too long and not to be
-                truncated.
+            InputError: a text is empty or blank, or holds what the vocabulary does not have, or is too long and not to
+                be truncated.
             WorkError: the model gives numbers that are not finite.
         """
-        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
-        how |= {"truncate": truncate or "head", "settings": self.vectors}
-        return embed_texts(self.model, self.tokenizer, texts, **how)
+        return embed_texts(self.model, self.tokenizer, texts, self.vectors, _by_its_head(how))
 
     def check_head(self, where: str | None = None) -> None:
         """Raises InputError where the model is an encoder alone: what it would say of hidden tokens means nothing."""
@@ -163,18 +148,9 @@ class Reader:
             fix = f"use its vectors (embed), or train a classifier or a masked language model from it ({start})"
             raise InputError(what, where=where, fix=fix)
 
-    def encode_to_embed(
-        self,
-        texts: Sequence[str],
-        *,
-        where: Sequence[str] | None = None,
-        allow_unknown: bool = False,
-        truncate: Truncate | None = None,
-        on_cut: OnCut | None = None,
-    ) -> list[list[int]]:
+    def encode_to_embed(self, texts: Sequence[str], **how: Unpack[HowRead]) -> list[list[int]]:
         """The ids of each text, as `embed` reads them. Takes and raises what that does."""
-        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
-        return encoded(self.tokenizer, texts, self.model.config, self.vectors, truncate=truncate or "head", **how)
+        return encoded(self.tokenizer, texts, self.model.config, self.vectors, _by_its_head(how))
 
     def encode_gaps(self, text: str, where: str) -> list[int]:
         """The ids of a text with gaps. Its parts are encoded by themselves: no text ever becomes a special token.
@@ -233,6 +209,10 @@ class Reader:
         said = np.zeros(rows, bool)
         said[: self.tokenizer.vocab_size] = ~special_tokens(self.tokenizer)
         return jnp.asarray(said)
+
+
+def _by_its_head(how: HowRead) -> HowRead:
+    return {**how, "truncate": how.get("truncate") or "head"}
 
 
 def said_of_windows(count: int, first: str, most: int) -> str:

@@ -127,7 +127,8 @@ def beam_search(
         for row, (ids, total) in enumerate(live):
             logits, no_repeat = next_logits(ids), settings.no_repeat_ngram
             banned = [
-                not may_follow(ids, token, no_repeat, bos=bos, ends=ends, pad=pad, allowed=allowed)
+                token in settings.forbidden_tokens
+                or not may_follow(ids, token, no_repeat, bos=bos, ends=ends, pad=pad, allowed=allowed)
                 for token in range(len(logits))
             ]
             logprobs = next_logprobs(logits, ids, settings, banned, ends=ends, last=step == bound)

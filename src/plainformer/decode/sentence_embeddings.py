@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.batch import group_by_length, pad_rows, shaped
-from plainformer.decode.texts import OnCut, encode_texts
+from plainformer.decode.texts import HowRead, check_not_blank, encode_texts
 from plainformer.errors import InputError, WorkError, shown
 from plainformer.files.json_object import is_of_type
 from plainformer.given import strings
@@ -20,7 +20,6 @@ from plainformer.nn.pooling import POOLS, pooled
 from plainformer.programs.compiled import Program, program
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.tokenizer import Tokenizer
-from plainformer.tokenizer.truncation import Truncate
 
 BATCH_TOKENS = 4096  # positions computed at once, padding included: what bounds memory
 
@@ -91,39 +90,25 @@ def embed_texts(
     model: MaskedLanguageModel | Classifier,
     tokenizer: Tokenizer,
     texts: Sequence[str],
-    *,
-    where: Sequence[str] | None,
-    allow_unknown: bool,
     settings: VectorSettings,
-    truncate: Truncate = "head",
-    on_cut: OnCut | None = None,
+    how: HowRead,
 ) -> NDArray[np.float32]:
-    """The vector of each text, (texts, width). Takes and raises what `Reader.embed` and `Labeller.embed` do."""
+    """The vector of each text, (texts, width). Raises what `Reader.embed` and `Labeller.embed` do."""
     config = model.config
-    how: dict[str, Any] = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
-    rows = encoded(tokenizer, texts, config, settings, where=where, **how)
+    rows = encoded(tokenizer, texts, config, settings, how)
     vectors = Vectors(model.encoder, settings.pooling, settings.unit)
     return by_length(_vectors, vectors, rows, config, settings.width(config))
 
 
 def encoded(
-    tokenizer: Tokenizer,
-    texts: Sequence[str],
-    config: EncoderConfig,
-    settings: VectorSettings,
-    *,
-    where: Sequence[str] | None,
-    allow_unknown: bool,
-    truncate: Truncate,
-    on_cut: OnCut | None,
+    tokenizer: Tokenizer, texts: Sequence[str], config: EncoderConfig, settings: VectorSettings, how: HowRead
 ) -> list[list[int]]:
     """The ids of each text as the settings have it read; those that are longer than they allow are truncated."""
     texts = strings(texts)
+    check_not_blank(texts, how.get("where"))  # before there is a prompt
     texts = [settings.prompt + text for text in texts] if settings.prompt else texts
     texts = [text.lower() for text in texts] if settings.lowercase else texts
-    how: dict[str, Any] = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
-    how |= {"context": settings.room(config), "enclosed": config.enclosed}
-    return encode_texts(tokenizer, texts, where=where, **how)
+    return encode_texts(tokenizer, texts, context=settings.room(config), enclosed=config.enclosed, **how)
 
 
 def by_length(

@@ -15,7 +15,7 @@ from plainformer.decode.limits import (
     MOST_RATIO,
     MOST_TOKENS,
 )
-from plainformer.errors import InputError, shown
+from plainformer.errors import InputError, reason, shown
 from plainformer.files.json_object import is_of_type
 
 LengthPenalty = Literal["gnmt", "average", "none"]
@@ -27,6 +27,25 @@ PENALTIES: dict[LengthPenalty, Callable[[np.ndarray, float], np.ndarray]] = {
     "average": lambda length, alpha: length**alpha,
     "none": lambda length, alpha: np.ones_like(length),
 }
+
+
+class SettingError(InputError):
+    """A setting that will not do.
+
+    Args:
+        setting: its name here.
+        said: what is wrong with it, to be read behind its name.
+        fix: as of every error; names no setting.
+    """
+
+    def __init__(self, setting: str, said: str, *, fix: str | None = None) -> None:
+        super().__init__(f"{setting} {said}", where=f"generation.{setting}", fix=fix)
+        self.setting, self.said = setting, said
+
+    def called(self, name: str, where: str | None) -> InputError:
+        """The same of a setting that has another name, in another place."""
+        return InputError(f"{name} {self.said}", where=where, fix=self.fix)
+
 
 LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30  # of a length: a log-probability times it stays a number, too
 
@@ -131,8 +150,8 @@ class GenerationSettings:
         """Raises InputError where the scores of outputs of up to so many tokens are no numbers of 32 bits."""
         weights = self._weights(longest)
         if not (weights.min() >= LEAST_WEIGHT and weights.max() <= MOST_WEIGHT):
-            what = f"with alpha {self.alpha:g} the length penalty of {longest:,} tokens is no number of 32 bits"
-            raise InputError(what, where="generation.alpha", fix="give an alpha nearer to 0, or allow fewer tokens")
+            said = f"is {self.alpha:g}, with which the length penalty of {longest:,} tokens is no number of 32 bits"
+            raise SettingError("alpha", said, fix="give one nearer to 0, or allow fewer tokens")
 
     def _weights(self, longest: int) -> np.ndarray:
         lengths = np.arange(1, longest + 1, dtype=np.float64)
@@ -204,19 +223,18 @@ def _check_types(settings: Any) -> None:
         kinds = [kind for kind in get_args(wanted) or (wanted,) if isinstance(kind, type)] or [str]
         fits = any(value is None if kind is type(None) else is_of_type(value, kind) for kind in kinds)
         if wanted != tuple[int, ...] and not fits:
-            what = f"{name} is {shown(value)} and must be of type {kinds[0].__name__}"
-            raise InputError(what, where=f"generation.{name}")
+            raise SettingError(name, f"is {shown(value)} and must be of type {kinds[0].__name__}")
         if wanted == tuple[int, ...] and not (
             isinstance(value, tuple) and all(is_of_type(id, int) and id >= 0 for id in value)
         ):
-            raise InputError(f"{name} is {shown(value)} and must be a list of ids", where=f"generation.{name}")
+            raise SettingError(name, f"is {shown(value)} and must be a list of ids")
 
 
 def _check_ranges(settings: Any, requirements: dict[str, tuple[bool, str]]) -> None:
     """Raises InputError for the first setting of which the requirement does not hold, with what to do instead."""
     for name, (holds, fix) in requirements.items():
         if not holds:
-            raise InputError(f"{name} is {shown(getattr(settings, name))}", where=f"generation.{name}", fix=fix)
+            raise SettingError(name, f"is {shown(getattr(settings, name))}", fix=fix)
 
 
 def check_tokens(settings: GenerationSettings | SamplingSettings, size: int) -> None:
@@ -226,9 +244,8 @@ def check_tokens(settings: GenerationSettings | SamplingSettings, size: int) -> 
     named |= {"end_tokens": settings.end_tokens, "forbidden_tokens": settings.forbidden_tokens}
     for name, ids in named.items():
         if wrong := [id for id in ids if id >= size]:
-            what = f"{name} is {wrong[0]}, and the vocabulary has {size:,} tokens"
-            fix = f"give an id from 0 to {size - 1}, or none"
-            raise InputError(what, where=f"generation.{name}", fix=fix)
+            said = f"is {wrong[0]}, and the vocabulary has {size:,} tokens"
+            raise SettingError(name, said, fix=f"give an id from 0 to {size - 1}, or none")
 
 
 PAPER = GenerationSettings()
@@ -247,7 +264,7 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
         # JSON knows no tuples.
         return replace(settings, **{name: _as_tuple(value) for name, value in changes.items()})
     except TypeError as mismatch:
-        raise InputError(f"a setting is of the wrong type ({mismatch})") from mismatch
+        raise InputError(f"a setting is of the wrong type ({reason(mismatch)})") from mismatch
 
 
 def _as_tuple(value: Any) -> Any:

@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import jax
 import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.sentence_embeddings import MEAN, VectorSettings, by_length, embed_texts, encoded
-from plainformer.decode.texts import OnCut, encode_texts
+from plainformer.decode.texts import HowRead, check_not_blank, encode_texts
 from plainformer.errors import InputError, shown
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, instance
@@ -81,91 +81,44 @@ class Labeller:
         """All labels, in the order of the model's outputs."""
         return self.model.config.labels
 
-    def classify(
-        self,
-        texts: Sequence[str],
-        *,
-        where: Sequence[str] | None = None,
-        allow_unknown: bool = False,
-        truncate: Truncate | None = None,
-        on_cut: OnCut | None = None,
-    ) -> list[Label]:
+    def classify(self, texts: Sequence[str], **how: Unpack[HowRead]) -> list[Label]:
         """The label of every text, in order.
 
         Args:
-            where: the place of each text, for errors; by number if not given.
-            allow_unknown: read what the vocabulary does not have as the unknown token, as in training, instead of
-                refusing the text.
-            truncate: what is read of a text that is longer than `room`: its `head`, its `tail`, `both` (half of each);
-                `no` refuses it. As in the training, if not given.
-            on_cut: told the places of the texts that were truncated; if not given, Python warns of them.
+            how: `where`, `allow_unknown`, `truncate` and `on_cut`, as `texts.HowRead` says.
 
         Raises:
-            InputError: a text is empty, or holds what the vocabulary does not have, or is too long and not to be
-                truncated.
+            InputError: a text is empty or blank, or holds what the vocabulary does not have, or is too long and not to
+                be truncated.
             WorkError: the model gives numbers that are not finite.
         """
-        how = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
-        labels, found = self.labels, np.exp(self.logprobs(texts, where=where, **how))
+        labels, found = self.labels, np.exp(self.logprobs(texts, **how))
         return [
             Label(labels[int(row.argmax())], float(row.max()), dict(zip(labels, row.tolist(), strict=True)))
             for row in found
         ]
 
-    def logprobs(
-        self,
-        texts: Sequence[str],
-        *,
-        where: Sequence[str] | None = None,
-        allow_unknown: bool = False,
-        truncate: Truncate | None = None,
-        on_cut: OnCut | None = None,
-    ) -> NDArray[np.float32]:
+    def logprobs(self, texts: Sequence[str], **how: Unpack[HowRead]) -> NDArray[np.float32]:
         """Log-probabilities (texts, labels), in nats: what `classify` goes by. Takes and raises what it does."""
-        how = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
-        rows = self.encode(texts, where=where, **how)
+        rows = self.encode(texts, **how)
         return by_length(_logprobs, self.model, rows, self.model.config, len(self.labels))
 
-    def encode(
-        self,
-        texts: Sequence[str],
-        *,
-        where: Sequence[str] | None = None,
-        allow_unknown: bool = False,
-        truncate: Truncate | None = None,
-        on_cut: OnCut | None = None,
-    ) -> list[list[int]]:
+    def encode(self, texts: Sequence[str], **how: Unpack[HowRead]) -> list[list[int]]:
         """The ids of each text, as the model reads them. Takes and raises what `classify` does."""
-        how = {"context": self.room, "truncate": truncate or self.truncate, "enclosed": self.model.config.enclosed}
-        return encode_texts(self.tokenizer, texts, where=where, allow_unknown=allow_unknown, on_cut=on_cut, **how)
+        check_not_blank(texts, how.get("where"))
+        config, how = self.model.config, self._as_in_training(how)
+        return encode_texts(self.tokenizer, texts, context=self.room, enclosed=config.enclosed, **how)
 
-    def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        where: Sequence[str] | None = None,
-        allow_unknown: bool = False,
-        truncate: Truncate | None = None,
-        on_cut: OnCut | None = None,
-    ) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str], **how: Unpack[HowRead]) -> NDArray[np.float32]:
         """The vector of each text, (texts, d_model), that its label is told from. Takes and raises as `classify`."""
-        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
-        how |= {"truncate": truncate or self.truncate, "settings": self._read}
-        return embed_texts(self.model, self.tokenizer, texts, **how)
+        return embed_texts(self.model, self.tokenizer, texts, self._read, self._as_in_training(how))
 
-    def encode_to_embed(
-        self,
-        texts: Sequence[str],
-        *,
-        where: Sequence[str] | None = None,
-        allow_unknown: bool = False,
-        truncate: Truncate | None = None,
-        on_cut: OnCut | None = None,
-    ) -> list[list[int]]:
+    def encode_to_embed(self, texts: Sequence[str], **how: Unpack[HowRead]) -> list[list[int]]:
         """The ids of each text, as `embed` reads them. Takes and raises what that does."""
-        how: dict[str, Any] = {"where": where, "allow_unknown": allow_unknown, "on_cut": on_cut}
-        how |= {"truncate": truncate or self.truncate}
-        return encoded(self.tokenizer, texts, self.model.config, self._read, **how)
+        return encoded(self.tokenizer, texts, self.model.config, self._read, self._as_in_training(how))
+
+    def _as_in_training(self, how: HowRead) -> HowRead:
+        return {**how, "truncate": how.get("truncate") or self.truncate}
 
     @property
     def _read(self) -> VectorSettings:

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from plainformer.decode.beam_language_model import best_continuations
-from plainformer.decode.own import settings_in
+from plainformer.decode.own import check_named, settings_in, silent_ids
 from plainformer.decode.sampling_loop import continuations
 from plainformer.decode.score import perplexity, score_texts
-from plainformer.decode.settings import PAPER, SamplingSettings, changed, check_tokens
+from plainformer.decode.settings import PAPER, SamplingSettings, changed
 from plainformer.decode.texts import capacity, encode_texts
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
@@ -86,7 +86,7 @@ class TextScore:
     @property
     def bits_per_byte(self) -> float:
         """Bits that a byte of the text costs; the same unit whatever the tokenizer."""
-        return -self.logprob / math.log(2.0) / self.scored_bytes
+        return (0.0 - self.logprob) / math.log(2.0) / self.scored_bytes
 
 
 @dataclass(frozen=True)
@@ -203,6 +203,7 @@ class Writer:
         """
         own = self.settings_with({})
         settings = changed(PAPER, {"end_tokens": own.end_tokens, "forbidden_tokens": own.forbidden_tokens} | changes)
+        check_named(settings, self.tokenizer, self.model.config.vocab)
         if (longest := self.settings.max_tokens if max_tokens is None else whole(max_tokens, "max_tokens")) < 1:
             raise InputError(f"max_tokens is {longest}", fix="give at least 1")
         results: list[list[Continuation]] = []
@@ -278,11 +279,8 @@ class Writer:
     @cached_property
     def _special(self) -> dict[str, Any]:
         """What ends a text, and what is never written: tokens that stand for no text."""
-        eos = self.tokenizer.special_id("eos")
-        others = {self.tokenizer.special_id(role) for role in ("pad", "bos", "unk", "mask")}
-        never = {id for id in others if id is not None and id != eos}
-        never |= set(range(self.tokenizer.vocab_size, self.model.config.vocab))  # rows that are no tokens
-        return {"eos": eos, "forbidden": sorted(never - set(self.settings.end_tokens))}
+        never = silent_ids(self.tokenizer, self.model.config.vocab) - set(self.settings.end_tokens)
+        return {"eos": self.tokenizer.special_id("eos"), "forbidden": sorted(never)}
 
     def settings_with(self, changes: dict[str, Any]) -> SamplingSettings:
         """The writer's own with some replaced; a bound of what is written takes the place of one that counts the
@@ -294,7 +292,7 @@ class Writer:
         if self.unusable is not None:
             raise self.unusable
         settings = changed(self.settings, {"max_length": 0} | changes if "max_tokens" in changes else changes)
-        check_tokens(settings, self.model.config.vocab)
+        check_named(settings, self.tokenizer, self.model.config.vocab)
         return settings
 
     def _text(self, prompt: list[int], stop: Sequence[str] = ()) -> "_Text":

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import TypedDict
 
 from plainformer.errors import InputError
 from plainformer.given import strings
@@ -10,6 +11,23 @@ from plainformer.tokenizer.truncation import Truncate, said_of_cut, truncated
 
 OnCut = Callable[[Sequence[str]], None]
 """Told the places of the texts that were truncated, or of which a part was read."""
+
+
+class HowRead(TypedDict, total=False):
+    """The keyword arguments of whatever reads texts to tell something of each as a whole.
+
+    where: the place of each text, for errors; by number if not given.
+    allow_unknown: read what the vocabulary does not have as the unknown token, as in training, instead of refusing the
+        text.
+    truncate: what is read of a text that is longer than the model reads: its `head`, its `tail`, `both` (half of each);
+        `no` refuses it. If not given, as in the training of a classifier; the `head` by any other.
+    on_cut: told the places of the texts that were truncated; if not given, Python warns of them.
+    """
+
+    where: Sequence[str] | None
+    allow_unknown: bool
+    truncate: Truncate | None
+    on_cut: OnCut | None
 
 
 def encode_texts(
@@ -21,7 +39,7 @@ def encode_texts(
     context: int | None = None,
     allow_unknown: bool = False,
     enclosed: bool = False,
-    truncate: Truncate = "no",
+    truncate: Truncate | None = None,
     on_cut: OnCut | None = None,
     fix: str = "give some text",
 ) -> list[list[int]]:
@@ -33,7 +51,7 @@ def encode_texts(
         context: the most tokens of a text that the model reads.
         allow_unknown: take what the vocabulary does not have for the unknown token.
         enclosed: put each text between bos and eos, as the model reads it.
-        truncate: what is kept of a text that is longer than the context; `no` refuses it.
+        truncate: what is kept of a text that is longer than the context; `no`, as None, refuses it.
         on_cut: told which were truncated, if any were; if not given, Python warns of it.
         fix: what to do about an empty text.
 
@@ -41,20 +59,28 @@ def encode_texts(
         InputError: one string instead of a list, a text without tokens, one that is longer than the context and is
             not to be truncated, or one that the vocabulary cannot spell.
     """
-    texts = strings(texts, what)
+    texts, way = strings(texts, what), truncate or "no"
     rows, places = tokenizer.encode_batch(texts), capacity(texts, where, what)
     for place, text, ids in zip(places, texts, rows, strict=True):
         if not ids:
             raise InputError(f"the {what} is empty", where=place, fix=fix)
         if not allow_unknown:
             check_known(tokenizer, text, ids, place)
-        if context is not None and truncate == "no":
+        if context is not None and way == "no":
             check_length(ids, context, place)
     if context is not None:
         cut = [place for place, ids in zip(places, rows, strict=True) if len(ids) > context]
-        tell_of_cut(cut, on_cut, lambda: said_of_cut(len(cut), cut[0], context, truncate))
-        rows = [truncated(ids, context, truncate) for ids in rows]
+        tell_of_cut(cut, on_cut, lambda: said_of_cut(len(cut), cut[0], context, way))
+        rows = [truncated(ids, context, way) for ids in rows]
     return [enclose(tokenizer, ids) for ids in rows] if enclosed else rows
+
+
+def check_not_blank(texts: Sequence[str], where: Sequence[str] | None) -> None:
+    """Raise InputError for a text of white space alone, or of nothing: there is nothing to tell of it."""
+    texts = strings(texts)
+    for place, text in zip(capacity(texts, where), texts, strict=True):
+        if not text.strip():
+            raise InputError("the text is empty", where=place, fix="give some text")
 
 
 def enclose(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:

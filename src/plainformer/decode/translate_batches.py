@@ -48,7 +48,7 @@ def generate(
         bos, eos, pad: ids of the target vocabulary. source_eos: the end of a source, where that is another id.
         batch_tokens: the most tokens that there is room for side by side, for each of up to 16 hypotheses of a beam;
             sources may be padded to twice as many.
-        allowed: the ids that may be generated, None for the whole vocabulary. `pad` and `bos` never, `eos` always.
+        allowed: the ids that may be generated, None for all. `pad` and `bos` never; an end, unless it is forbidden.
         expected: how many sources are to come, these included: for many, more shapes pay. These alone, if not given.
         progress: called whenever some are done, with the numbers of sources done and of all.
 
@@ -59,8 +59,8 @@ def generate(
     config = model.config
     check_ids(sources, config.source_vocab, config, "source")
     check_tokens(settings, config.target_vocab)
-    mask = _allowed_mask(allowed, settings.forbidden_tokens, config.target_vocab)
     rules = Rules.of(settings, bos=bos, eos=eos, pad=pad)
+    mask = _allowed_mask(allowed, rules.ends, settings.forbidden_tokens, config.target_vocab)
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
     limit, at_once = position_limit(config), searches_at_once()
@@ -138,15 +138,15 @@ def _checked(hypotheses: list[Hypothesis], index: int) -> list[Hypothesis]:
 
 
 def _allowed_mask(
-    allowed: Collection[int] | None, forbidden: Sequence[int], vocab: int
+    allowed: Collection[int] | None, ends: Sequence[int], forbidden: Sequence[int], vocab: int
 ) -> Bool[Array, " vocab"] | None:
-    """True on the allowed ids of the vocabulary that are not forbidden; None where all are allowed."""
+    """True on the allowed ids of the vocabulary, and the ends, that are not forbidden; None where all are allowed."""
     if allowed is None and not forbidden:
         return None
     allowed = range(vocab) if allowed is None else allowed
     if wrong := [token for token in allowed if not 0 <= token < vocab]:
         raise InputError(f"token id {wrong[0]} is not in the model's vocabulary of {vocab}", where="allowed")
     mask = np.zeros(vocab, bool)
-    mask[list(allowed)] = True
+    mask[[*allowed, *ends]] = True
     mask[list(forbidden)] = False
     return jnp.asarray(mask)

@@ -7,9 +7,10 @@ from itertools import islice
 from typing import Any
 
 from plainformer.decode.batch import position_limit
-from plainformer.decode.own import settings_in
+from plainformer.decode.limits import MOST_SOURCE
+from plainformer.decode.own import check_named, settings_in
 from plainformer.decode.score import PairScore, score_pairs
-from plainformer.decode.settings import GenerationSettings, changed, check_tokens
+from plainformer.decode.settings import GenerationSettings, changed
 from plainformer.decode.texts import capacity
 from plainformer.decode.translate_batches import generate
 from plainformer.errors import InputError
@@ -66,18 +67,21 @@ class Translator:
         """Raises InputError where the folder holds another kind of model."""
         if not isinstance(content.model, Transformer):
             raise InputError("this is not a translation model")
-        settings, unusable = settings_in(content, GenerationSettings(), content.model.config.target_vocab)
+        settings, unusable = settings_in(
+            content, GenerationSettings(), content.model.config.target_vocab, position_limit(content.model.config)
+        )
         return cls(content.model, content.source_tokenizer, content.target_tokenizer, settings, unusable=unusable)
 
     def translate(self, texts: Sequence[str], **changes: Any) -> list[str]:
-        """The best translation of every text, in order; nothing for a blank one.
+        """The best translation of every text, in order; of a blank one, an empty text.
 
         Args:
-            changes: settings that differ from the model's own, such as `beam_size=5`.
+            changes: settings that differ from the model's own, such as `beam_size=5`, and what `translate_n_best`
+                takes.
 
         Raises:
-            InputError: a setting is unknown or out of range, be it the folder's, or a text is one string instead of a
-                list.
+            InputError: a setting is unknown or out of range, be it the folder's, one string is given instead of a list,
+                or a text is too long.
         """
         return [options[0].text if options else "" for options in self.translate_n_best(texts, **changes)]
 
@@ -85,6 +89,8 @@ class Translator:
         self,
         texts: Sequence[str],
         *,
+        where: Sequence[str] | None = None,
+        max_source_tokens: int | None = MOST_SOURCE,
         expected: int | None = None,
         progress: Callable[[int, int], None] | None = None,
         **changes: Any,
@@ -92,10 +98,16 @@ class Translator:
         """The `n_best` translations of every text, best first; an empty list for a blank text.
 
         Args:
+            where: the place of each text, for errors; by number if not given.
+            max_source_tokens: a text of more tokens is refused, before any is translated; None: only one for which the
+                model has no positions.
             expected: how many texts are to come from now on, these included; these alone, if not given. For many it
                 pays to compile more.
             progress: called whenever some are done, with the numbers of texts done and of all.
             changes: as for `translate`.
+
+        Raises:
+            InputError: as `translate`.
         """
         texts = strings(texts)
         if expected is not None:
@@ -105,9 +117,11 @@ class Translator:
         if self.unusable is not None:
             raise self.unusable
         settings = changed(self.settings, changes)
-        check_tokens(settings, self.model.config.target_vocab)
+        check_named(settings, self.target_tokenizer, self.model.config.target_vocab)
+        places = capacity(texts, where)
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         sources = self.source_tokenizer.encode_batch([texts[index] for index in wanted])
+        self._check_fit(sources, [places[index] for index in wanted], max_source_tokens)
         found = generate(
             self._decoder,
             sources,
@@ -134,22 +148,34 @@ class Translator:
         """
         if whole(batch, "batch") < 1:
             raise InputError(f"{batch} texts at once are asked for", where="batch", fix="give at least 1")
-        remaining = iter(texts if isinstance(texts, Iterator) else strings(texts))
+        remaining, done = iter(texts if isinstance(texts, Iterator) else strings(texts)), 0
         while chunk := list(islice(remaining, min(batch, MOST_AT_ONCE))):
-            yield from self.translate(chunk, **changes)
+            where = [f"text {number}" for number in range(done + 1, done + len(chunk) + 1)]
+            yield from self.translate(chunk, where=where, **changes)
+            done += len(chunk)
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[PairScore]:
-        """The log-probability that the model gives to each target, given its source.
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], *, where: Sequence[str] | None = None
+    ) -> list[PairScore]:
+        """The log-probability that the model gives to each target, given its source. Of an empty target that is the
+        end's; an empty source is one like any other.
+
+        Args:
+            where: the place of each pair, for errors; by number if not given.
 
         Raises:
-            InputError: sources or targets are no list of texts, or one list is longer than the other.
+            InputError: sources or targets are no list of texts, one list is longer than the other, or a text is of more
+                tokens than are taken at once.
         """
         sources, targets = strings(sources, "source"), strings(targets, "target")
         if len(sources) != len(targets):
             what = f"there are {len(sources):,} sources and {len(targets):,} targets"
             raise InputError(what, fix="give one target for each source")
-        encode, render = self.source_tokenizer.encode_batch, self.target_tokenizer.encode_batch
-        return score_pairs(self.model, encode(sources), render(targets), **self._special())
+        places, fix = capacity(sources, where, "pair"), "split it into sentences"
+        sides = self.source_tokenizer.encode_batch(sources), self.target_tokenizer.encode_batch(targets)
+        for rows in sides:
+            self._check_fit(rows, places, MOST_SOURCE, fix)
+        return score_pairs(self.model, *sides, **self._special())
 
     def check_lengths(
         self,
@@ -170,19 +196,26 @@ class Translator:
         Raises:
             InputError: naming the first such text by its place in `where`.
         """
-        texts, most = strings(texts), whole(most, "most")
+        texts, places = strings(texts), capacity(strings(texts), where)
+        rows = (tokenizer or self.source_tokenizer).encode_batch(texts)
+        self._check_fit(rows, places, whole(most, "most"), fix)
+
+    def _check_fit(
+        self, rows: Sequence[Sequence[int]], places: Sequence[str], most: int | None, fix: str | None = None
+    ) -> None:
+        """`check_lengths` of ids, without a bound of ours if `most` is None."""
         limit = position_limit(self.model.config)
-        fix = fix or f"split it into sentences, or raise {option('max_source_tokens', python='most')}"
-        if limit is not None and limit - 1 < most:  # the end of sentence takes one
+        fix = fix or f"split it into sentences, or raise {option('max_source_tokens', python='max_source_tokens')}"
+        if most is not None and whole(most, "max_source_tokens") < 1:
+            raise InputError(
+                f"{most} tokens of a text are to be taken", where="max_source_tokens", fix="give 1 or more"
+            )
+        if limit is not None and (most is None or limit - 1 < most):  # the end of sentence takes one
             most, fix = limit - 1, "split it into sentences: the model has no more positions"
-        encode = (tokenizer or self.source_tokenizer).encode_batch
-        for place, ids in zip(capacity(texts, where), encode(texts), strict=True):
-            if len(ids) > most:
-                raise InputError(
-                    f"the line has {len(ids):,} tokens, and at most {most:,} are taken at once",
-                    where=place,
-                    fix=fix,
-                )
+        for place, ids in zip(places, rows, strict=True):
+            if most is not None and len(ids) > most:
+                what = f"the line has {len(ids):,} tokens, and at most {most:,} are taken at once"
+                raise InputError(what, where=place, fix=fix)
 
     @cached_property
     def _decoder(self) -> Transformer:

@@ -37,7 +37,7 @@ def evaluate(
     check_tokenizer(tokenize)
     began = time.monotonic()
     changes = dict(changes or {})
-    options = translator.translate_n_best(pairs.source, progress=progress, **changes)
+    options = translator.translate_n_best(pairs.source, max_source_tokens=None, progress=progress, **changes)
     translations = [found[0].text if found else "" for found in options]
     scored = translator.score(pairs.source, pairs.target)
     tokens = sum(score.length for score in scored)
@@ -49,7 +49,7 @@ def evaluate(
         model=model,
         data=data,
         pairs=len(pairs),
-        likelihood=Likelihood(nll=-sum(score.logprob for score in scored) / max(tokens, 1), tokens=tokens),
+        likelihood=Likelihood(nll=sum(-score.logprob for score in scored) / max(tokens, 1), tokens=tokens),
         scores=scores,
         seconds=time.monotonic() - began,
         settings={**asdict(translator.settings), **changes, "tokenize": tokenize, "lowercase": lowercase},

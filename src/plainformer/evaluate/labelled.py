@@ -65,7 +65,7 @@ class LabelledReport:
                 f"{self.model} on {self.data}: {self.texts:,} texts{blank} in {self.seconds:.1f} s",
                 str(self.scores),
                 "",
-                f"nll {self.likelihood.nll:.4f} nats a text",
+                f"nll {self.likelihood.nll:z.4f} nats a text",
                 *([f"{self.unknown:,} tokens were read as unknown"] if self.unknown else []),
                 *([self.truncated] if self.truncated else []),
                 *(f"warning: {warning}" for warning in self.scores.warnings),
@@ -121,7 +121,7 @@ def evaluate_labelled(
         blank=len(held_out) - len(texts),
         unknown=sum(map(labeller.tokenizer.count_unknown, rows)),
         truncated=said_of_cut(len(long), long[0], most, way) if long else "",
-        likelihood=Likelihood(nll=-float(of_right.astype(np.float64).mean()), tokens=len(texts)),
+        likelihood=Likelihood(nll=0.0 - float(of_right.astype(np.float64).mean()), tokens=len(texts)),
         scores=score_labels(texts.labels, given, labeller.labels),
         seconds=time.monotonic() - began,
     )

@@ -70,7 +70,7 @@ class Likelihood:
 
     def __str__(self) -> str:
         return (
-            f"perplexity {self.perplexity:.2f} ({self.nll:.4f} nats, {self.bits_per_token:.4f} bits a token; "
+            f"perplexity {self.perplexity:.2f} ({self.nll:z.4f} nats, {self.bits_per_token:z.4f} bits a token; "
             f"{self.tokens:,} tokens)"
         )
 

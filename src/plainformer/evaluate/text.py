@@ -47,7 +47,7 @@ class TextReport:
         lines = [
             f"{self.model} on {self.data}: {self.counts.tokens:,} tokens, {self.counts.bytes:,} bytes in "
             f"{self.seconds:.1f} s",
-            f"{self.bits_per_byte:.4f} bits a byte, {self.likelihood}, in blocks of {self.context:,}",
+            f"{self.bits_per_byte:z.4f} bits a byte, {self.likelihood}, in blocks of {self.context:,}",
         ]
         if self.counts.unknown:
             lines.append(f"warning: {self.counts.unknown:,} tokens are unknown to the model")
@@ -82,7 +82,7 @@ def evaluate_text(
         tokens += int(blocks.valid.sum())
         if progress is not None:
             progress(tokens, len(ids) - 1)
-    likelihood = Likelihood(nll=-total / tokens, tokens=tokens)
+    likelihood = Likelihood(nll=0.0 - total / tokens, tokens=tokens)
     return TextReport(
         model=name,
         data=data,

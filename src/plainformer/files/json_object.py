@@ -6,8 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, reason
 from plainformer.files import atomic
+
+LARGEST = (2.0 - 2.0**-23) * 2.0**127
+"""The largest number of 32 bits."""
 
 
 def read_object(path: Path, *, fix: str = "put the file back, or name another model") -> dict[str, Any]:
@@ -26,7 +29,7 @@ def _read(path: Path, kind: type, name: str, fix: str) -> Any:
     except FileNotFoundError as missing:
         raise InputError(f"{path.name} is missing", where=str(path.parent), fix=fix) from missing
     except (OSError, ValueError, RecursionError) as damage:  # broken UTF-8 is a ValueError; JSON may be nested too deep
-        raise InputError(f"the file cannot be read ({damage})", where=str(path), fix=fix) from damage
+        raise InputError(f"the file cannot be read ({reason(damage)})", where=str(path), fix=fix) from damage
     if not isinstance(found, kind):
         raise InputError(f"the file does not hold a JSON {name}", where=str(path), fix=fix)
     return found

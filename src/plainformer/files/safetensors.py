@@ -9,7 +9,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from plainformer.errors import InputError, some_of
+from plainformer.errors import InputError, reason, some_of
 from plainformer.files import atomic
 
 Shape = tuple[int, ...]
@@ -20,6 +20,9 @@ WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 ADAPTER_CONFIG = "adapter_config.json"
 ADAPTERS = ("adapter_model.safetensors", "adapter_model.bin")
 """The files of an adapter: its settings, and its weights, in the order in which they are looked for."""
+
+PREFIX = "base_model.model."
+"""Of every name in the weights of an adapter."""
 
 PUT_BACK = "put the file back, or name another model"
 
@@ -59,7 +62,7 @@ def _opened(path: Path, what: str, fix: str) -> Iterator[Any]:
     except FileNotFoundError as missing:
         raise InputError("there are no weights", where=str(path), fix=fix) from missing
     except _DAMAGE as damage:
-        raise InputError(f"{what} cannot be read ({damage})", where=str(path), fix=fix) from damage
+        raise InputError(f"{what} cannot be read ({reason(damage)})", where=str(path), fix=fix) from damage
 
 
 def check_shapes(

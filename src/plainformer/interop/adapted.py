@@ -13,14 +13,13 @@ from typing import Any, cast
 import numpy as np
 
 from plainformer.errors import InputError
-from plainformer.files.safetensors import ADAPTER_CONFIG, ADAPTERS, Shape, check_finite, check_shapes
+from plainformer.files.safetensors import ADAPTER_CONFIG, ADAPTERS, PREFIX, Shape, check_finite, check_shapes
 from plainformer.interop.family import Family
 from plainformer.interop.peft import ANOTHER, Lora
 from plainformer.interop.weight_map import Pair, canonical, is_ignored, pairs_of
 from plainformer.interop.weights import Weights, open_weights
 from plainformer.models.parameters import AnyConfig
 
-PREFIX = "base_model.model."  # of every name in a file of PEFT's
 WRAPPED = (".base_layer.", ".modules_to_save.default.", ".modules_to_save.")  # what PEFT puts into names of the base's
 CLASSIFIERS = {"bert": "BertForSequenceClassification"}
 """The class of theirs that tells texts apart, by `model_type`; its output is called `classifier`."""

@@ -139,16 +139,12 @@ def search_from(values: Mapping[str, Any], where: str = _PLACE) -> dict[str, Any
         stopping = None
     found |= {"beam": "full", "stop": _STOPS[stopping or False]}
     # Of two bounds that of the new tokens counts; the other has the decoder's start among them.
-    longest, new = read.read("max_length", 0), read.read("max_new_tokens", 0)
-    for name, bound in (("max_new_tokens", new), ("max_length", longest - 1)):
-        if bound > MOST_TOKENS:
-            read.refuse(f"{name} is {shown(values[name])}, and an output has {MOST_TOKENS:,} tokens at most")
-    if values.get("max_new_tokens") is not None:
-        found |= {"max_ratio": 0.0, "max_margin": max(0, new)}
-    elif values.get("max_length") is not None:
-        found |= {"max_ratio": 0.0, "max_margin": max(0, longest - 1)}
+    name, start = ("max_length", 1) if values.get("max_new_tokens") is None else ("max_new_tokens", 0)
+    if values.get(name) is not None:
+        most = read.size(name, 1 + start, least=1 + start, most=MOST_TOKENS + start) - start
+        found |= {"max_ratio": 0.0, "max_margin": most}
     if values.get("min_new_tokens") is not None:  # without the end
-        found["min_tokens"] = read.read("min_new_tokens", 0) + 1
+        found["min_tokens"] = read.size("min_new_tokens", 0, least=0, most=MOST_TOKENS) + 1
     found |= _tokens(read, values)
     forced = read.ids("forced_eos_token_id")
     read.check(_FIX)

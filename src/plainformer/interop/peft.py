@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plainformer.files.json_object import read_object
+from plainformer.errors import shown
+from plainformer.files.json_object import LARGEST, read_object
 from plainformer.files.safetensors import ADAPTER_CONFIG
 from plainformer.interop.settings import Settings
 
@@ -69,11 +70,11 @@ def read_lora(folder: Path) -> Lora:
     values = read_object(path)
     read = Settings(values, str(path))
     if values.get("peft_type") != "LORA":
-        read.refuse(f"peft_type is {_short(values.get('peft_type'))}, and known is LORA")
+        read.refuse(f"peft_type is {shown(values.get('peft_type'))}, and known is LORA")
         read.check(ANOTHER)
     rank, alpha = read.read("r", 8), read.read("lora_alpha", 8.0)
     rslora, dora = read.read("use_rslora", False), read.read("use_dora", False)
-    if rank < 1 or not abs(alpha) < 1e38:
+    if rank < 1 or not abs(alpha) <= LARGEST:
         read.refuse(f"r is {rank} and lora_alpha {alpha:g}: r must be at least 1, and lora_alpha finite")
     ranks, alphas = (
         _pattern(read, values, name, kind) for name, kind in (("rank_pattern", int), ("alpha_pattern", float))
@@ -84,14 +85,14 @@ def read_lora(folder: Path) -> Lora:
     if values.get("modules_to_save") is not None and not _are_names(values["modules_to_save"]):
         read.refuse("modules_to_save must be a list of names")
     if (task := values.get("task_type")) not in (None, *TASKS):
-        read.refuse(f"task_type is {_short(task)}, and known are {', '.join(TASKS)}")
+        read.refuse(f"task_type is {shown(task)}, and known are {', '.join(TASKS)}")
     if read.read("bias", "none") not in ("none", "all", "lora_only"):
-        read.refuse(f"bias is {_short(values['bias'])}, and known are none, all, lora_only")
+        read.refuse(f"bias is {shown(values['bias'])}, and known are none, all, lora_only")
     if str(start := values.get("init_lora_weights")) not in PLAIN_STARTS:
-        read.refuse(f"init_lora_weights is {_short(start)}, which changes the weights of the base")
+        read.refuse(f"init_lora_weights is {shown(start)}, which changes the weights of the base")
     for name in sorted(set(values) - READ - PASSED_OVER):
         if values[name]:
-            read.refuse(f"{name} is {_short(values[name])}, which no part of plainformer does")
+            read.refuse(f"{name} is {shown(values[name])}, which no part of plainformer does")
     read.check(ANOTHER)
     all_of_them = values.get("layers_to_transform") in (None, []) and not values.get("exclude_modules")
     every = tuple(targets) if isinstance(targets, list) and all_of_them else ()
@@ -113,18 +114,11 @@ def _pattern(read: Settings, values: Mapping[str, Any], name: str, kind: type) -
         return {}
     inside = read.inside(found, name)
     given = {key: inside.read(key, kind(1)) for key in found}
-    if wrong := [
-        key for key, number in given.items() if not (0 < number < 1e38 if kind is int else abs(number) < 1e38)
-    ]:
-        read.refuse(f"{name} has {_short(found[wrong[0]])} for {_short(wrong[0])}")
+    if wrong := [key for key, number in given.items() if not abs(number) <= LARGEST or (kind is int and number < 1)]:
+        read.refuse(f"{name} has {shown(found[wrong[0]])} for {shown(wrong[0])}")
     return given
 
 
 def _by_pattern(patterns: Mapping[str, Any], module: str, usual: Any) -> Any:
     """The value of the first pattern that matches the end of a name, from a dot on; else the usual one."""
     return next((value for key, value in patterns.items() if re.match(rf"(.*\.)?({key})$", module)), usual)
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"

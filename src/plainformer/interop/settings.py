@@ -74,7 +74,7 @@ class Settings:
         """A number of things, from `least` to `most`."""
         value = self.read(name, default)
         if not least <= value <= most:
-            self._wrong.append(f"{self.spelling(name)} is {value} and must be from {least} to {most}")
+            self._wrong.append(f"{self.spelling(name)} is {shown(value)} and must be from {least} to {most}")
             return least
         return value
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from plainformer.interop.adapted import PREFIX
+from plainformer.files.safetensors import PREFIX
 from plainformer.interop.family import Family
 from plainformer.interop.weight_map import pairs_of
 from plainformer.models.config import EncoderConfig, LanguageModelConfig

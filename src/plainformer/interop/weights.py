@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from plainformer.errors import InputError, shown
+from plainformer.errors import InputError, reason, shown
 from plainformer.extras import require
 from plainformer.files.json_object import read_object
 from plainformer.files.safetensors import WEIGHTS, Shape, read_array, shapes_in
@@ -103,7 +103,9 @@ def _pickles(where: Path, shards: Shards) -> Weights:
             tensors = torch.load(path, map_location="cpu", weights_only=True, mmap=_is_zip(path))
             tensors = {name: tensor for name, tensor in tensors.items() if isinstance(tensor, torch.Tensor)}
         except Exception as damage:  # torch raises no narrower class
-            raise InputError(f"the weights cannot be read ({damage})", where=str(path), fix=GET_AGAIN) from damage
+            raise InputError(
+                f"the weights cannot be read ({reason(damage)})", where=str(path), fix=GET_AGAIN
+            ) from damage
         taken = _taken({name: tuple(tensor.shape) for name, tensor in tensors.items()}, wanted, path)
         shapes |= taken
         found |= {name: tensors[name] for name in taken}

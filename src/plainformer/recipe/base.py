@@ -69,9 +69,12 @@ class Recipe(Section, ABC):
         if not self.model.start and self.tune != TuneOptions():
             fix = f"give {option('from', 'MODEL', python='model.start')}"
             broken("tune", "there is nothing to tune without a model to start from", fix)
-        if self.schedule.name in ("cosine", "linear") and self.schedule.warmup >= self.train.steps:
-            what = f"a warmup of {self.schedule.warmup} leaves none of {self.train.steps} steps to {self.schedule.name}"
-            broken("schedule.warmup", what, "lower schedule.warmup or raise train.steps")
+        steps, warmup = self.train.steps, self.schedule.warmup
+        if self.schedule.name in ("cosine", "linear") and warmup >= steps:
+            what = f"a warmup of {warmup} leaves none of {steps} steps to {self.schedule.name}"
+            shorter = f"schedule.warmup={steps // 10}"
+            fix = f"give {option('set', shorter, python=shorter)}, or train.steps above {warmup}"
+            broken("schedule.warmup", what, fix)
         return self
 
     def _of_tokenizer(self) -> list[str]:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from plainformer.files.json_object import LARGEST
 from plainformer.files.validation import broken
 from plainformer.recipe.sections import FromList, Section
 
@@ -26,6 +27,8 @@ class TuneOptions(Section):
 
     @model_validator(mode="after")
     def _check(self) -> "TuneOptions":
+        if self.lora_alpha > LARGEST:
+            broken("lora_alpha", f"{self.lora_alpha:g} is no number of 32 bits", "give a smaller one")
         if self.lora_rank is None:
             for key in ("lora_alpha", "lora_targets"):
                 if getattr(self, key) != type(self).model_fields[key].default:

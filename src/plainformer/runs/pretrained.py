@@ -10,9 +10,11 @@ from plainformer.adapter import base_of, hash_of_model
 from plainformer.decode.load import USERS, VERBS, find_model
 from plainformer.errors import InputError
 from plainformer.folder import AnyConfig, Model, ModelFolder, abstract_model, load_folder, read_config
+from plainformer.given import or_near
 from plainformer.models.config import EncoderConfig
 from plainformer.recipe.sections import ShapeOptions
 from plainformer.shapes import PRNGKeyArray
+from plainformer.spelling import option
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,10 @@ def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
     """
     if options.start is None:
         return None
+    if not Path(options.start).exists():
+        how = option("from", "MODEL", python="model.start")
+        fix = or_near(Path(options.start), f"name a run, or a model folder, to start from ({how}), or train it first")
+        raise InputError("there is no such model folder", where=options.start, fix=fix)
     folder = find_model(Path(options.start)).absolute()
     read_config(folder)  # which says best what is wrong
     before, content = hash_of_model(folder), load_folder(folder)

@@ -234,9 +234,9 @@ def _finish(
     if around.evaluate is not None:
         sums = jax.device_get(around.evaluate(mean))
         nll = float(sums.nll / sums.tokens)
-        more = "".join(f", {name} {value:.4f}" for name, value in work.describe(nll).items())
+        more = "".join(f", {name} {value:z.4f}" for name, value in work.describe(nll).items())
         those = "the last checkpoint" if len(models) == 1 else f"the last {len(models)} checkpoints"
-        say(f"average of {those}: dev nll {nll:.4f}{more}")
+        say(f"average of {those}: dev nll {nll:z.4f}{more}")
 
 
 def schedule_of(recipe: Recipe, d_model: int) -> Schedule:

@@ -28,7 +28,9 @@ def translations(dev: Pairs, count: int, tokenizers: Tokenizers, settings: Gener
     greedy = replace(settings, beam_size=1, n_best=1)
 
     def lines(model: Any) -> Iterator[str]:
-        found = Translator(model, tokenizers.source, tokenizers.target, greedy).translate(sources)
+        found = Translator(model, tokenizers.source, tokenizers.target, greedy).translate(
+            sources, max_source_tokens=None
+        )
         for source, target, reference in zip(sources, found, references, strict=True):
             yield f"  {_quoted(source)} -> {_quoted(target)} (reference: {_quoted(reference)})"
 

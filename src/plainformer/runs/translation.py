@@ -204,7 +204,9 @@ class TranslationTask:
 
         def bleu(model: Any) -> float:
             assert isinstance(model, Transformer)
-            translations = Translator(model, tokenizers.source, tokenizers.target, greedy).translate(dev.source[:count])
+            translations = Translator(model, tokenizers.source, tokenizers.target, greedy).translate(
+                dev.source[:count], max_source_tokens=None
+            )
             return score_translations(
                 translations,
                 dev.target[:count],

@@ -14,7 +14,7 @@ from tokenizers.decoders import ByteLevel as FromBytes
 from tokenizers.models import BPE
 from tokenizers.pre_tokenizers import ByteLevel as ToBytes, Sequence as Chain, Split
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, cut, shown
 from plainformer.tokenizer.byte import BYTE_NAMES
 from plainformer.tokenizer.vocabulary_file import check_without_holes, parse_vocabulary
 
@@ -105,7 +105,7 @@ def from_ranks(content: bytes, name: str, *, where: str) -> tokenizers.Tokenizer
     """
     if name not in ENCODINGS:
         fix = f"rename the file to one of {', '.join(ENCODINGS)}, if it is that, or give a tokenizer.json"
-        raise InputError(f"no encoding is known by the name {name!r}", where=where, fix=fix)
+        raise InputError(f"no encoding is known by the name {shown(name)}", where=where, fix=fix)
     encoding, ranks = ENCODINGS[name], _ranks(content, where=where)
     special = {token: id for token, id in encoding.special.items() if id not in ranks.values()}
     check_without_holes({*ranks.values(), *(id for id in special.values() if id < len(ranks))}, where=where)
@@ -152,7 +152,7 @@ def _merges(content: bytes, ids: Mapping[str, int], *, where: str) -> Merges:
         left, right = parts
         for token in (left, right, left + right):
             if token not in ids:
-                what = f"the merge of {left} and {right} needs {token}, which is not in the vocabulary"
+                what = f"the merge of {cut(left)} and {cut(right)} needs {cut(token)}, which is not in the vocabulary"
                 raise InputError(what, where=f"{where}:{line}", fix="give the vocabulary that belongs to the merges")
         found.append((left, right))
     return found

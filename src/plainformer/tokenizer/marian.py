@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, cut
 from plainformer.tokenizer.sentencepiece import pieces_inside, processor, read_bytes
 from plainformer.tokenizer.vocabulary_file import parse_vocabulary
 
@@ -55,7 +55,9 @@ class MarianBackend:
         self._tokens = {id: token for token, id in self._ids.items()}
         self.size = len(self._ids)
         if unk not in self._ids:
-            raise InputError(f"the unk token {unk} is not in the vocabulary", where=place(numbers), fix="name another")
+            raise InputError(
+                f"the unk token {cut(unk)} is not in the vocabulary", where=place(numbers), fix="name another"
+            )
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuilt, (self._files, self._side, self._unk, self._special)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, cut, shown
 from plainformer.files.json_object import read_object
 
 
@@ -50,10 +50,10 @@ class SpecialTokens:
         for token in tokens:
             kinds = {unicodedata.category(character)[0] for character in token}
             if tokens.count(token) > 1 or token in taken:
-                raise InputError(f"the special token {token} is used twice", fix="give every role its own token")
+                raise InputError(f"the special token {cut(token)} is used twice", fix="give every role its own token")
             if not (kinds & set("LN") and kinds & set("PS")):
                 raise InputError(
-                    f"the special token {token!r} could be a word of the text",
+                    f"the special token {shown(token)} could be a word of the text",
                     fix="write it with brackets, as in <pad>",
                 )
 
@@ -115,7 +115,7 @@ def roles_named(
         default = next(filter(has, customary), None) if usual is None else usual.get(role)
         token = token_named(settings, key, None if present else default, where=where)
         if token is not None and not has(token):
-            what = f"the {role} token {token} is not in the vocabulary"
+            what = f"the {role} token {cut(token)} is not in the vocabulary"
             raise InputError(what, where=str(where), fix="name another, or null")
         roles[role] = token
     if roles["unk"] in (roles["bos"], roles["eos"]):

@@ -16,7 +16,7 @@ from typing import Any
 
 import tokenizers
 
-from plainformer.errors import InputError, WorkError
+from plainformer.errors import InputError, WorkError, cut, reason
 from plainformer.files import atomic
 from plainformer.given import place, string, strings, whole, wholes
 from plainformer.tokenizer.backend import Backend, LibraryBackend
@@ -42,7 +42,7 @@ class Tokenizer:
         id_of = _lookup(backend)
         for role, token in asdict(special).items():
             if token is not None and id_of(token) is None:
-                raise InputError(f"the {role} token {token} is not in the vocabulary", fix="name another, or none")
+                raise InputError(f"the {role} token {cut(token)} is not in the vocabulary", fix="name another, or none")
         if isinstance(backend, tokenizers.Tokenizer):
             self._backend: Backend = LibraryBackend(backend, special.tokens())
         else:
@@ -263,7 +263,7 @@ class Tokenizer:
         """
         others = {self.special.eos, self.special.unk, self.special.mask} - {None}
         if shared := others & {self.special.pad, self.special.bos}:
-            what = f"the token {min(map(str, shared))} has two roles, and one of them goes to a new token"
+            what = f"the token {cut(min(map(str, shared)))} has two roles, and one of them goes to a new token"
             raise InputError(what, fix="train with a token for each role")
         if not isinstance(self._backend, LibraryBackend):
             what = f"a tokenizer kept as {', '.join(self._backend.files('tokenizer'))} can get no token more"
@@ -313,7 +313,9 @@ def read_library(path: Path) -> tokenizers.Tokenizer:
     try:
         backend = tokenizers.Tokenizer.from_str(text)
     except Exception as error:  # the library raises no narrower class
-        raise InputError(f"not a tokenizer ({error})", where=str(path), fix="give a whole tokenizer.json") from error
+        raise InputError(
+            f"not a tokenizer ({reason(error)})", where=str(path), fix="give a whole tokenizer.json"
+        ) from error
     if not backend.get_vocab_size():
         raise InputError("the tokenizer has no tokens", where=str(path), fix="train it before saving it")
     return backend

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from plainformer.errors import InputError
+from plainformer.errors import InputError, reason
 
 _FIX = "restore the file"
 
@@ -17,7 +17,7 @@ def parse_vocabulary(content: bytes, *, where: str) -> dict[str, int]:
     try:
         found = json.loads(content)
     except (ValueError, RecursionError) as error:  # broken JSON and broken UTF-8
-        raise InputError(f"not JSON ({error})", where=where, fix=_FIX) from error
+        raise InputError(f"not JSON ({reason(error)})", where=where, fix=_FIX) from error
     if not isinstance(found, dict) or not all(type(id) is int for id in found.values()):
         raise InputError("not a vocabulary: an object of tokens and their ids", where=where, fix=_FIX)
     check_without_holes(found.values(), where=where)

@@ -11,7 +11,7 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
-from plainformer.errors import InputError, shown
+from plainformer.errors import InputError, cut, shown
 from plainformer.tokenizer.special import token_named
 
 
@@ -56,7 +56,7 @@ def _ids(content: bytes, *, where: str) -> dict[str, int]:
     for id, line in enumerate(text.removesuffix("\n").split("\n")):
         token = line.rstrip(" \t\r")  # and no wider blank, such as U+3000, which may be a token
         if token in ids:
-            what = f"the token {token} also stands on line {ids[token] + 1}"
+            what = f"the token {cut(token)} also stands on line {ids[token] + 1}"
             raise InputError(what, where=f"{where}:{id + 1}", fix="restore the vocab.txt")
         ids[token] = id
     return ids
@@ -75,5 +75,5 @@ def _named(settings: Mapping[str, Any], key: str, ids: Mapping[str, int], where:
     """The special token that the settings name, or BERT's. Raises InputError if it is not in the vocabulary."""
     token = token_named(settings, key, f"[{key.removesuffix('_token').upper()}]")
     if token is None or token not in ids:
-        raise InputError(f"the {key} {token} is not in the vocabulary", where=where, fix=f"name {key} otherwise")
+        raise InputError(f"the {key} {cut(token)} is not in the vocabulary", where=where, fix=f"name {key} otherwise")
     return token

@@ -65,7 +65,7 @@ class Log:
         """The one line that changes on a terminal; in a log, a line of its own."""
         left = self._pace(step) * (self._steps - step)
         text = (
-            f"step {step:,}/{self._steps:,}  loss {values['loss']:.4f}  nll {values['nll']:.4f}  "
+            f"step {step:,}/{self._steps:,}  loss {values['loss']:z.4f}  nll {values['nll']:z.4f}  "
             f"lr {values['learning_rate']:.2e}  {values[self.throughput]:,.0f} {self._unit}/s  "
             f"{clock(left)} left"
         )

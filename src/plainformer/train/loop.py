@@ -170,7 +170,7 @@ def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSe
             progress.stale += 1
     if values:
         around.log.metrics("dev", step, values)
-        shown = "  ".join(f"{name} {value:.4g}" for name, value in values.items() if name != "tokens")
+        shown = "  ".join(f"{name} {value:z.4g}" for name, value in values.items() if name != "tokens")
         around.log.say(f"step {step:,}  dev: {shown}{'  (best)' if progress.best_step == step else ''}")
     if around.samples:
         for line in around.samples(unstack_layers(state.model)):

@@ -2,12 +2,19 @@
 
 from itertools import product
 from types import SimpleNamespace
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-from plainformer.decode import GenerationSettings, best_continuations, reference
+from plainformer.decode import (
+    GenerationSettings,
+    SamplingSettings,
+    best_continuations,
+    continuations,
+    reference,
+)
 from plainformer.decode.settings import Beam
 from plainformer.errors import InputError
 from plainformer.models import LanguageModel, LanguageModelConfig
@@ -48,6 +55,32 @@ def test_the_search_is_the_definition_s(toys: SimpleNamespace, beam: int, eos: i
     found = best_continuations(toys.bigram(TABLE), [3, 0], settings, max_tokens=7, eos=eos, forbidden=[1])
     special = {"bos": -1, "eos": -1 if eos is None else eos, "pad": -1, "allowed": {0, 2, 3}}
     expected = reference.beam_search(lambda ids: TABLE[[0, *ids][-1]].copy(), 7, settings, **special)
+    assert [(one.ids, one.finished) for one in found] == [(one.ids, one.finished) for one in expected]
+    np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
+
+
+@pytest.mark.parametrize("beam", ["shrinking", "full"])
+def test_an_end_that_is_forbidden_never_comes_in_search_and_sampling_alike(toys: SimpleNamespace, beam: Beam) -> None:
+    model = toys.bigram(TABLE)
+    named: Any = {"end_tokens": (EOS, 0), "forbidden_tokens": (EOS,)}
+    settings = GenerationSettings(beam_size=2, n_best=2, beam=beam, **named)
+    found = best_continuations(model, [3, 0], settings, max_tokens=6)
+    expected = reference.beam_search(lambda ids: TABLE[[0, *ids][-1]].copy(), 6, settings, bos=-1, eos=-1, pad=-1)
+    assert [(one.ids, one.finished) for one in found] == [(one.ids, one.finished) for one in expected]
+    assert any(one.ids for one in found)
+    sampling = SamplingSettings(max_tokens=40, seed=3, **named)
+    drawn = {id for turn in continuations(model, [[1], [2], [3]], sampling) for row in turn for id in row}
+    assert drawn == {1, 3}
+    assert not {EOS, 0} & {id for one in found for id in one.ids}
+    nowhere = GenerationSettings(beam_size=2, n_best=2, beam=beam, end_tokens=(EOS,), forbidden_tokens=(EOS,))
+    assert [one.finished for one in best_continuations(model, [3], nowhere, max_tokens=6)] == [False, False]
+
+
+def test_a_full_beam_looks_at_no_more_extensions_than_there_are(toys: SimpleNamespace) -> None:
+    """Whose number goes up with that of the ends: here every token is one."""
+    settings = GenerationSettings(beam_size=2, n_best=2, beam="full", end_tokens=(0, 1, 2, 3))
+    found = best_continuations(toys.bigram(TABLE), [3], settings, max_tokens=3)
+    expected = reference.beam_search(lambda ids: TABLE[[3, *ids][-1]].copy(), 3, settings, bos=-1, eos=-1, pad=-1)
     assert [(one.ids, one.finished) for one in found] == [(one.ids, one.finished) for one in expected]
     np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
 

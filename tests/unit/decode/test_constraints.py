@@ -72,9 +72,9 @@ def test_a_ban_moves_no_probability_to_the_other_tokens() -> None:
     np.testing.assert_allclose(logprobs, [[-np.inf, np.log(0.3), -np.inf, -np.inf, -np.inf]], rtol=1e-6)
 
 
-def test_the_end_of_sentence_may_always_come() -> None:
-    allowed = jnp.array([True, True, False, False])
-    mask = vocabulary_mask(6, eos=3, forbidden=(1, 3), allowed=allowed)
+def test_an_end_that_has_another_role_may_come_and_one_that_is_not_allowed_may_not() -> None:
+    allowed = jnp.array([True, True, False, True])
+    mask = vocabulary_mask(6, ends=(3, 2), roles=(1, 3), allowed=allowed)
     np.testing.assert_array_equal(mask, [True, False, False, True, False, False])
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from plainformer.decode import Labeller, Reader
 from plainformer.decode.load import VERBS, load, load_as
+from plainformer.decode.sentence_embeddings import VectorSettings
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder, abstract_model, save_folder
 from plainformer.models import EncoderConfig, MaskedLanguageModel
@@ -132,6 +133,12 @@ def test_what_cannot_be_read_is_refused() -> None:
         READER.embed(["I" + " like" * 21], truncate="no")
     with pytest.raises(InputError, match="text 2: the text is empty"):
         READER.embed(["soup", ""])
+    prompted = replace(READER, vectors=VectorSettings(prompt="a "))
+    for blank in ("", " \n "):
+        with pytest.raises(InputError, match="text 2: the text is empty; give some text"):
+            prompted.embed(["soup", blank])
+        with pytest.raises(InputError, match="text 1: the text has no gap"):
+            READER.fill([blank])
     with pytest.raises(InputError, match="text 1: the model's vocabulary does not have 'xz'"):
         make_reader(CHARACTERS).fill(["axzxb<mask>c"])
     with pytest.raises(InputError, match="text 1: the model's vocabulary does not have 'z'"):

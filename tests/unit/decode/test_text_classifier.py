@@ -92,6 +92,9 @@ def test_what_cannot_be_read_is_refused() -> None:
         LABELLER.classify(["I" + " like" * 21], truncate="no")
     with pytest.raises(InputError, match="one text was given"):
         LABELLER.classify("soup")
+    for reads in (LABELLER.classify, LABELLER.logprobs, LABELLER.embed, LABELLER.encode, LABELLER.encode_to_embed):
+        with pytest.raises(InputError, match="there: the text is empty; give some text"):
+            reads(["soup", " \n "], where=["here", "there"], allow_unknown=True)
     words = train_word(["I like soup"], 30)
     labeller = Labeller(make_labeller(words.vocab_size).model, words)
     with pytest.raises(InputError, match="text 1: the model's vocabulary does not have ' stew'"):

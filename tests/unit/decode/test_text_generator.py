@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from plainformer.decode import SamplingSettings, Writer
+from plainformer.decode.text_generator import TextScore
 from plainformer.errors import InputError, WorkError
 from plainformer.tokenizer import Tokenizer, train_bpe, train_character
 
@@ -164,6 +165,11 @@ def test_a_score_known_by_hand(toys: SimpleNamespace) -> None:
     assert long.perplexity == pytest.approx(vocab)
     assert short.perplexity == pytest.approx(vocab)
     assert long.bits_per_byte == pytest.approx(math.log2(vocab))
+
+
+def test_what_is_certain_costs_nothing_and_not_less() -> None:
+    """No negative zero, which JSON has, too."""
+    assert str(TextScore(("a", "b"), (0.0,), 1).bits_per_byte) == "0.0"
 
 
 def test_a_perplexity_beyond_all_numbers_is_infinite(toys: SimpleNamespace) -> None:

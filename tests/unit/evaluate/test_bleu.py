@@ -139,6 +139,7 @@ def test_perplexity_is_the_exponential_of_the_nll() -> None:
     assert likelihood.perplexity == pytest.approx(8.0)
     assert likelihood.bits_per_token == pytest.approx(3.0)
     assert Likelihood(nll=1e4, tokens=3).perplexity == math.inf
+    assert str(Likelihood(nll=-1e-9, tokens=3)) == "perplexity 1.00 (0.0000 nats, 0.0000 bits a token; 3 tokens)"
 
 
 def test_a_report_says_what_was_dropped_and_how_it_was_scored() -> None:

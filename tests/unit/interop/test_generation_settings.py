@@ -86,10 +86,14 @@ def test_what_a_translator_has_no_counterpart_of_is_named(values: dict[str, Any]
         (search_from, {"length_penalty": "x"}, "length_penalty is 'x' and must be of type float"),
         (search_from, {"renormalize_logits": 3}, "renormalize_logits is 3 and must be of type bool"),
         (search_from, {"min_new_tokens": [1]}, r"min_new_tokens is \[1\] and must be of type int"),
+        (search_from, {"max_length": 100_002}, "max_length is 100002 and must be from 2 to 100001"),
+        (search_from, {"max_length": 1}, "max_length is 1 and must be from 2 to 100001"),
+        (search_from, {"max_new_tokens": 0}, "max_new_tokens is 0 and must be from 1 to 100000"),
+        (search_from, {"min_new_tokens": -2}, "min_new_tokens is -2 and must be from 0 to 100000"),
         (sampling_from, {"do_sample": "no", "top_k": "all"}, "top_k is 'all' and must be of type int; do_sample is"),
     ],
 )
-def test_values_of_the_wrong_type_are_one_line(
+def test_values_that_will_not_do_are_one_line(
     read: Callable[[dict[str, Any]], Any], values: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(InputError, match=said):

@@ -68,11 +68,13 @@ def test_targets_are_known_where_no_other_setting_takes_some_away(tmp_path: Path
         ({"r": 0}, "r is 0 and lora_alpha 6: r must be at least 1"),
         ({"r": "4"}, "r is '4' and must be of type int"),
         ({"lora_alpha": float("nan")}, "lora_alpha nan: r must be at least 1, and lora_alpha finite"),
+        ({"lora_alpha": 1e39}, "lora_alpha 1e+39: r must be at least 1, and lora_alpha finite"),
+        ({"alpha_pattern": {"query": 1e39}}, "alpha_pattern has 1e+39 for 'query'"),
         ({"rank_pattern": {"query": 0}}, "rank_pattern has 0 for 'query'"),
         ({"alpha_pattern": {"(": 1.0}}, "alpha_pattern must be an object of numbers, by patterns of names"),
         ({"target_modules": 7}, "target_modules must be a list of names, or a pattern"),
         ({"modules_to_save": [7]}, "modules_to_save must be a list of names"),
-        ({"of_next_year": "a" * 5000}, f"of_next_year is '{'a' * 56}…, which"),
+        ({"of_next_year": "a" * 5000}, f"of_next_year is '{'a' * 56}..., which"),
     ],
 )
 def test_what_no_part_does_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
@@ -81,6 +83,11 @@ def test_what_no_part_does_is_refused_by_name(tmp_path: Path, changes: dict[str,
     assert said in str(caught.value)
     assert str(caught.value).startswith(f"{tmp_path / 'adapter_config.json'}: ")
     assert str(caught.value).endswith("; merge it with PEFT (merge_and_unload), and save the whole model")
+
+
+def test_alpha_is_any_number_of_32_bits(tmp_path: Path) -> None:
+    """As in an adapter of ours."""
+    assert read(tmp_path, lora_alpha=3.4e38, alpha_pattern={"query": -3.4e38}).alpha == 3.4e38
 
 
 def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:

@@ -70,6 +70,7 @@ def test_where_the_start_lies_may_change_on_resuming_and_what_is_tuned_may_not(
         ([START, *LORA[:2], "tune.lora_targets=[]"], "tune.lora_targets is [] and must"),
         ([START, *LORA, 'tune.freeze=["*"]'], "tune.freeze: with LoRA the whole model that it starts from is frozen"),
         ([START, *LORA[:1], "tune.lora_alpha=0.0"], "tune.lora_alpha is 0.0 and must be greater than 0"),
+        ([START, *LORA[:1], "tune.lora_alpha=1e39"], "tune.lora_alpha: 1e+39 is no number of 32 bits; give a smaller"),
         ([START, "tune.lora_rnak=4"], "unknown key tune.lora_rnak; did you mean tune.lora_rank"),
     ],
 )

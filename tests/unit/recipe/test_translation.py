@@ -285,7 +285,10 @@ def test_a_bad_key_or_value_is_one_line_with_its_place(extra: str, said: str) ->
         (["schedule.name=constant"], "constant needs the rate that it rises to"),
         (["schedule.name=linear", "schedule.peak=1", "schedule.factor=2"], "linear has no factor"),
         (["schedule.floor=0.1"], "noam has no floor"),
-        (["schedule.name=cosine", "schedule.peak=1", "schedule.warmup=70"], "leaves none of 70 steps to cosine"),
+        (
+            ["schedule.name=cosine", "schedule.peak=1", "schedule.warmup=70"],
+            "leaves none of 70 steps to cosine; give schedule.warmup=7, or train.steps above 70",
+        ),
         (["train.best_by=bleu"], "BLEU is never measured"),
         (["decode.n_best=5"], "a beam of 4 cannot give the 5 best"),
         (["decode.max_ratio=0", "decode.max_margin=0"], "no output may have any token"),

@@ -20,7 +20,9 @@ from plainformer.tokenizer import (
 from plainformer.tokenizer.stream import TextStream
 from plainformer.tokenizer.vocabulary import word_starts
 
-sentencepiece = pytest.importorskip("sentencepiece", reason="the extra `tokenizers` is not installed")
+sentencepiece = pytest.importorskip(
+    "sentencepiece", reason="sentencepiece, of the extra `tokenizers`, is not installed"
+)
 
 
 def trained(sentences: list[str], size: int, **options: object) -> bytes:

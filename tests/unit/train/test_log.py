@@ -95,3 +95,10 @@ def test_a_terminal_says_that_it_trains_once_a_program_is_compiled(opened, clock
 def test_a_file_gets_a_line_for_each_program_and_no_more(opened, clock, capsys):
     clock.steps(opened(), 9, compiling=2)
     assert capsys.readouterr().err == "compiling 1 of 2\ncompiling 2 of 2\n"
+
+
+def test_a_figure_that_rounds_to_zero_has_no_sign(
+    opened: Callable[[], Log], capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened().progress(1, VALUES | {"loss": -0.0, "nll": -1e-9})
+    assert "loss 0.0000  nll 0.0000  " in capsys.readouterr().err
