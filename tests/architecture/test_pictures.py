@@ -28,7 +28,9 @@ def links(name: str) -> list[str]:
     return [link.attrib["href"] for link in picture(name).iter(f"{SVG}a")]
 
 
-@pytest.mark.parametrize(("name", "script"), PICTURES.items(), ids=PICTURES)
+@pytest.mark.parametrize(
+    ("name", "script"), [*PICTURES.items(), ("kernels.md", "write_kernels.py")], ids=[*PICTURES, "kernels.md"]
+)
 def test_a_picture_is_what_its_script_draws(name: str, script: str, tmp_path: Path) -> None:
     drawn = tmp_path / name
     subprocess.run([sys.executable, ROOT / "dev" / script, drawn], check=True, capture_output=True, timeout=60)

@@ -167,7 +167,7 @@ LAWS: dict[str, Law] = {
     ),
     "linear_cross_entropy.TWINS": Law(
         {
-            platform: [Twin(twin.serves, lambda *given, run=twin.run: run(*given).loss) for twin in row]
+            platform: [Twin(twin.name, twin.serves, lambda *given, run=twin.run: run(*given).loss) for twin in row]
             for platform, row in importlib.import_module("plainformer.kernels.linear_cross_entropy").TWINS.items()
         },
         _cross_entropy,

@@ -1,10 +1,4 @@
-"""Activations by the fastest twin.
-
-| twin             | devices | serves                                                    |
-|------------------|---------|-----------------------------------------------------------|
-| `cpu/gelu`       | CPU     | GELU of float32 on one device, rows of whole vectors      |
-| `xla/activation` | all     | everything                                                |
-"""
+"""Activations by the fastest twin."""
 
 from plainformer.equations.activations import ActivationName
 from plainformer.kernels.cpu import gelu as cpu_gelu
@@ -12,8 +6,8 @@ from plainformer.kernels.dispatch import Twin, Twins, always, choose
 from plainformer.kernels.xla import activation as xla_activation
 from plainformer.shapes import Array, Float
 
-XLA = Twin(always, xla_activation.activate)
-TWINS: Twins = {"cpu": (Twin(cpu_gelu.serves, cpu_gelu.activate), XLA), "other": (XLA,)}
+XLA = Twin("xla/activation", always, xla_activation.activate)
+TWINS: Twins = {"cpu": (Twin("cpu/gelu", cpu_gelu.serves, cpu_gelu.activate), XLA), "other": (XLA,)}
 
 
 def activate(name: ActivationName, x: Float[Array, "*axes"]) -> Float[Array, "*axes"]:

@@ -1,15 +1,6 @@
 """Scaled dot-product attention (equation 1) by the fastest twin.
 
-| twin              | devices | serves                                                                               |
-|-------------------|---------|--------------------------------------------------------------------------------------|
-| `cpu/decode`      | CPU     | float32, at most 32 queries, for inference                                           |
-| `cpu/rows`        | CPU     | float32, one device; texts of at most 64 keys (1,024 if causal), or packed           |
-| `gpu/cudnn`       | CUDA    | 16 bits, at least 16 queries; d_k = d_v, a multiple of 8, 128 at most                |
-| `tpu/splash`      | TPU     | bfloat16, at least 16 queries; widths multiples of 64, lengths of 128                |
-| `xla/causal`      | all     | 32 bits or more under a causal mask, at least 128 queries                            |
-| `xla/dense`       | all     | everything                                                                           |
-
-cuDNN and splash take no mask, a causal one, or one of the keys alone. Only `xla/dense` takes a score bias.
+cuDNN and splash take no mask, a causal one, or one of the keys alone. Only `xla/attention` takes a score bias.
 """
 
 from typing import Any
@@ -50,12 +41,12 @@ def _run_dense(query: Query, key: Key, value: Value, mask: AttentionMask, bias: 
     return xla_dense.fast_attention(query, *_like_query(query, key, value), mask.materialise(), bias)
 
 
-CPU_DECODE = Twin(cpu_decode.serves, cpu_decode.decode_attention)
-CPU_ROWS = Twin(cpu_rows.serves, _run_cpu_rows)
-CUDNN = Twin(cudnn_attention.serves, cudnn_attention.cudnn_attention)
-SPLASH = Twin(splash_attention.serves, splash_attention.splash_attention)
-XLA_CAUSAL = Twin(xla_causal.serves, _run_causal)
-XLA_DENSE = Twin(always, _run_dense)
+CPU_DECODE = Twin("cpu/decode_attention", cpu_decode.serves, cpu_decode.decode_attention)
+CPU_ROWS = Twin("cpu/attention", cpu_rows.serves, _run_cpu_rows)
+CUDNN = Twin("gpu/cudnn_attention", cudnn_attention.serves, cudnn_attention.cudnn_attention)
+SPLASH = Twin("tpu/splash_attention", splash_attention.serves, splash_attention.splash_attention)
+XLA_CAUSAL = Twin("xla/causal_attention", xla_causal.serves, _run_causal)
+XLA_DENSE = Twin("xla/attention", always, _run_dense)
 
 TWINS: Twins = {
     "cpu": (CPU_DECODE, CPU_ROWS, XLA_CAUSAL, XLA_DENSE),

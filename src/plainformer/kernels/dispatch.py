@@ -13,10 +13,12 @@ from plainformer import devices
 class Twin(NamedTuple):
     """One way to compute an operation.
 
+    name: its module, as the path below `kernels/`, or of the equation itself.
     serves: whether it computes the operation of these arguments, given their shapes, dtypes and devices.
     run: the same arguments to the result, differentiable where `serves` was asked about arguments that may need it.
     """
 
+    name: str
     serves: Callable[..., bool]
     run: Callable[..., Any]
 

@@ -1,11 +1,4 @@
-"""Affine maps by the fastest twin.
-
-| twin                    | devices     | serves                                                                    |
-|-------------------------|-------------|---------------------------------------------------------------------------|
-| `cpu/linear`            | CPU         | float32, a bias, one side of the weight at most 256, outputs whole vectors |
-| `xla/fused_projections` | accelerator | several maps of one input                                                 |
-| `equations.affine`      | all         | everything                                                                |
-"""
+"""Affine maps by the fastest twin."""
 
 from collections.abc import Sequence
 
@@ -19,8 +12,8 @@ from plainformer.shapes import Array, Float
 
 __all__ = ["Map", "add_products", "linear", "linear_of_one_input"]
 
-CPU = Twin(cpu_linear.serves, cpu_linear.fused_linear)
-XLA = Twin(always, affine)
+CPU = Twin("cpu/linear", cpu_linear.serves, cpu_linear.fused_linear)
+XLA = Twin("equations/linear", always, affine)
 TWINS: Twins = {"cpu": (CPU, XLA), "other": (XLA,)}
 
 
@@ -36,8 +29,8 @@ def _one_by_one(tokens: Float[Array, "token d_in"], maps: Sequence[Map]) -> tupl
     return tuple(linear(tokens, weight, bias) for weight, bias in maps)
 
 
-FUSED = Twin(fused_projections.serves, fused_projections.fused_projections)
-ONE_BY_ONE = Twin(always, _one_by_one)
+FUSED = Twin("xla/fused_projections", fused_projections.serves, fused_projections.fused_projections)
+ONE_BY_ONE = Twin("linear", always, _one_by_one)
 TWINS_OF_ONE_INPUT: Twins = {"cpu": (ONE_BY_ONE,), "other": (FUSED, ONE_BY_ONE)}
 
 

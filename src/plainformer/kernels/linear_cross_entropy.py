@@ -1,16 +1,11 @@
-"""The output projection and its cross-entropy as one operation.
-
-| twin                        | devices | serves     |
-|-----------------------------|---------|------------|
-| `xla/chunked_cross_entropy` | all     | everything |
-"""
+"""The output projection and its cross-entropy as one operation."""
 
 from plainformer.equations.loss import LossSums
 from plainformer.kernels.dispatch import Twin, Twins, always, choose
 from plainformer.kernels.xla.chunked_cross_entropy import chunked_cross_entropy
 from plainformer.shapes import Array, Bool, Float, Int
 
-TWINS: Twins = {"other": (Twin(always, chunked_cross_entropy),)}
+TWINS: Twins = {"other": (Twin("xla/chunked_cross_entropy", always, chunked_cross_entropy),)}
 
 
 def linear_cross_entropy(

@@ -1,10 +1,4 @@
-"""LayerNorm and RMSNorm, alone and at the end of a post-norm sublayer, by the fastest twin.
-
-| twin       | devices | serves                                                    |
-|------------|---------|-----------------------------------------------------------|
-| `cpu/norm` | CPU     | float32 on one device, tokens of whole vectors of 16      |
-| `xla/norm` | all     | everything                                                |
-"""
+"""LayerNorm and RMSNorm, alone and at the end of a post-norm sublayer, by the fastest twin."""
 
 import jax
 
@@ -18,9 +12,10 @@ Tokens = Float[Array, "*axes d_model"]
 Weight = Float[Array, " d_model"]
 Words = UInt32[Array, " words"]
 
+XLA = Twin("xla/norm", always, xla_norm.fast_norm)
 TWINS: Twins = {
-    "cpu": (Twin(cpu_norm.serves, cpu_norm.fused_norm), Twin(always, xla_norm.fast_norm)),
-    "other": (Twin(always, xla_norm.fast_norm),),
+    "cpu": (Twin("cpu/norm", cpu_norm.serves, cpu_norm.fused_norm), XLA),
+    "other": (XLA,),
 }
 
 
@@ -60,9 +55,10 @@ def _add_and_norm_at_once(
     return normed.reshape(x.shape)
 
 
+ADD_THEN_NORM = Twin("norm", always, _add_then_norm)
 SUM_TWINS: Twins = {
-    "cpu": (Twin(cpu_norm.serves_sum, _add_and_norm_at_once), Twin(always, _add_then_norm)),
-    "other": (Twin(always, _add_then_norm),),
+    "cpu": (Twin("cpu/norm", cpu_norm.serves_sum, _add_and_norm_at_once), ADD_THEN_NORM),
+    "other": (ADD_THEN_NORM,),
 }
 
 

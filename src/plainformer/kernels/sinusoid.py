@@ -8,6 +8,7 @@ from plainformer.shapes import Array, Float, Int
 
 
 def _has_bound(positions: Int[Array, "*axes"], d_model: int, order: SinusoidalOrder, max_positions: int | None) -> bool:
+    """Whether positions have a known bound."""
     return bool(max_positions)
 
 
@@ -17,7 +18,12 @@ def _by_definition(
     return equations.sinusoids(positions, d_model, order)
 
 
-TWINS: Twins = {"other": (Twin(_has_bound, sinusoids_from_tables), Twin(always, _by_definition))}
+TWINS: Twins = {
+    "other": (
+        Twin("xla/sinusoid_tables", _has_bound, sinusoids_from_tables),
+        Twin("equations/positions", always, _by_definition),
+    )
+}
 
 
 def sinusoids(

@@ -1,11 +1,4 @@
-"""Softmax statistics of rows of logits by the fastest twin.
-
-| twin                      | devices      | serves                                                        |
-|---------------------------|--------------|---------------------------------------------------------------|
-| `cpu/softmax_stats`       | CPU          | float32 on one device, rows of whole vectors, for a gradient  |
-| `equations.softmax_stats` | CPU          | everything                                                    |
-| `xla/softmax_stats`       | accelerators | everything                                                    |
-"""
+"""Softmax statistics of rows of logits by the fastest twin."""
 
 from plainformer.equations import softmax_stats as equations
 from plainformer.equations.softmax_stats import SoftmaxStats
@@ -26,9 +19,13 @@ def _by_definition(logits: Logits, targets: Targets, keeps: bool) -> SoftmaxStat
     return equations.softmax_stats(logits, targets, keeps=keeps)
 
 
+CPU = Twin("cpu/softmax_stats", cpu_stats.serves, cpu_stats.fused_softmax_stats)
 TWINS: Twins = {
-    "cpu": (Twin(cpu_stats.serves, cpu_stats.fused_softmax_stats), Twin(always, _by_definition)),
-    "other": (Twin(always, _online),),
+    "cpu": (
+        Twin("cpu/softmax_stats", cpu_stats.serves, cpu_stats.fused_softmax_stats),
+        Twin("equations/softmax_stats", always, _by_definition),
+    ),
+    "other": (Twin("xla/softmax_stats", always, _online),),
 }
 
 

@@ -1,10 +1,4 @@
-"""The most probable tokens of rows of logits by the fastest twin.
-
-| twin              | devices | serves                            |
-|-------------------|---------|-----------------------------------|
-| `cpu/top_k`       | CPU     | float32, with the extra `cpu`     |
-| `equations.top_k` | all     | everything                        |
-"""
+"""The most probable tokens of rows of logits by the fastest twin."""
 
 from plainformer.equations import top_k as equations
 from plainformer.equations.top_k import Best
@@ -12,8 +6,8 @@ from plainformer.kernels.cpu import top_k as cpu_top_k
 from plainformer.kernels.dispatch import Twin, Twins, always, choose
 from plainformer.shapes import Array, Bool, Float
 
-XLA = Twin(always, equations.top_k)
-TWINS: Twins = {"cpu": (Twin(cpu_top_k.serves, cpu_top_k.top_k), XLA), "other": (XLA,)}
+XLA = Twin("equations/top_k", always, equations.top_k)
+TWINS: Twins = {"cpu": (Twin("cpu/top_k", cpu_top_k.serves, cpu_top_k.top_k), XLA), "other": (XLA,)}
 
 
 def top_k(logits: Float[Array, "rows vocab"], possible: Bool[Array, "#rows vocab"], number: int) -> Best:

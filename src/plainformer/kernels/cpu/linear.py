@@ -24,7 +24,7 @@ Bias = Float[Array, " d_out"]
 
 
 def serves(tokens: Tokens, weight: Weight, bias: Bias | None) -> bool:
-    """Whether there is a bias, and `serves_product`."""
+    """Whether there is a bias, float32 on one CPU, outputs are whole vectors, and one side of the weight is narrow."""
     return bias is not None and serves_product(tokens, weight)
 
 

@@ -51,7 +51,7 @@ def serves_sum(
     scale: Weight,
     bias: Weight | None,
 ) -> bool:
-    """The same of x + y, which have one dtype."""
+    """Whether x and y are float32 on one CPU, and tokens are whole vectors."""
     return y.dtype == x.dtype and serves(eps, centred, x, scale, bias)
 
 

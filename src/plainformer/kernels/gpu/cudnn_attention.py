@@ -11,7 +11,7 @@ from plainformer.shapes import Array, Float, Int
 
 
 def serves(query: Query, key: Key, value: Value, mask: AttentionMask, bias: Array | None, inference: bool) -> bool:
-    """Whether they are simple, d_k = d_v, and this is a multiple of 8 of 128 at most."""
+    """Whether they have 16 bits, 16 queries or more, no bias, no mask or a simple one, and d_k = d_v = 8, 16 … 128."""
     d_k, d_v = query.shape[-1], value.shape[-1]
     return is_simple(query, mask, bias) and d_k == d_v and d_k % 8 == 0 and d_k <= 128
 

@@ -94,7 +94,7 @@ def test_a_layer_takes_it_for_a_long_causal_text(kv_heads: int | None, monkeypat
         calls.append(inputs)
         return table.XLA_CAUSAL.run(*inputs)
 
-    twins = Twin(serves, counted), Twin(always, table.XLA_DENSE.run)
+    twins = Twin("counted", serves, counted), Twin("others", always, table.XLA_DENSE.run)
     monkeypatch.setattr(table, "TWINS", {"other": twins})
     layer = MultiHeadAttention(12, 3, 4, 4, bias=True, kv_heads=kv_heads, key=jax.random.key(0))
     x = jax.random.normal(jax.random.key(1), (2, 150, 12))
