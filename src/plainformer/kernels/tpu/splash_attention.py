@@ -17,8 +17,8 @@ BLOCKS = (512, 256, 128)  # tiles of the kernel, in tokens: the largest that div
 
 
 def serves(query: Query, key: Key, value: Value, mask: AttentionMask, bias: Array | None, inference: bool) -> bool:
-    """Whether they are bfloat16, with 16 queries or more, no bias, no mask or a simple one, widths that are multiples of
-    64, lengths that are multiples of 128, and rows that the devices can share."""
+    """Whether they are bfloat16, with 16 queries or more, no bias, no mask or a simple one, widths that are multiples
+    of 64, lengths that are multiples of 128, and rows that the devices can share."""
     widths, lengths = (query.shape[-1], value.shape[-1]), (query.shape[2], value.shape[2])
     return (
         is_simple(query, mask, bias)
