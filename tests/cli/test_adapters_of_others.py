@@ -97,7 +97,7 @@ task = "language-model"
 text = "{text}"
 batch_size = 2
 [model]
-start = "{start}"
+init_from = "{start}"
 [tune]
 lora_rank = 2
 [schedule]

@@ -12,7 +12,7 @@ task = "masked-language-model"
 text = "{text}"
 batch_size = 2
 [model]
-start = "{start}"
+init_from = "{start}"
 [schedule]
 name = "constant"
 warmup = 1

@@ -22,7 +22,7 @@ task = "language-model"
 text = "{text}"
 batch_size = 3
 [model]
-start = "{start}"
+init_from = "{start}"
 [tune]
 lora_rank = 2
 [schedule]

@@ -55,7 +55,8 @@ def train(
         str | None, typer.Option(metavar="CODE", help="Target language; short for --set data.target=…")
     ] = None,
     start: Annotated[
-        str | None, typer.Option("--from", metavar="MODEL", help="A model to train on; short for --set model.start=…")
+        str | None,
+        typer.Option("--from", metavar="MODEL", help="A model to train on; short for --set model.init_from=…"),
     ] = None,
     text: Annotated[
         list[str] | None,
@@ -154,4 +155,4 @@ def _as_said(
 
 def starting_from(model: str | None) -> list[str]:
     """What `--from MODEL` changes in a recipe: training starts from that model."""
-    return [Said(f"model.start={inline(model)}", option("from", model))] if model is not None else []
+    return [Said(f"model.init_from={inline(model)}", option("from", model))] if model is not None else []

@@ -16,9 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.batch import in_parts, pad_rows, shaped
-from plainformer.decode.beam import advance, begin, begun, live_rows, ranked, widened
+from plainformer.decode.beam import active_rows, advance, begin, begun, ranked, widened
 from plainformer.decode.beam_state import SLOTS, Query, Search
-from plainformer.decode.constraints import Rules
+from plainformer.decode.constraints import Constraints
 from plainformer.decode.protocols import EncoderDecoder, Hypothesis
 from plainformer.programs.compiled import program
 from plainformer.shapes import Array, Bool, Ids, Int, Valid
@@ -56,7 +56,7 @@ class Shape(NamedTuple):
 def shape_of(query: Query, beam: int, size: int, width: int, first: int) -> Shape:
     """The shape of a search of `size` sentences side by side, whose sources are padded to `width`, with so many slots
     at first, or what a search has at least."""
-    slots = stages(max(SLOTS, first), query.weights.shape[0] - 1)
+    slots = cache_buckets(max(SLOTS, first), query.weights.shape[0] - 1)
     rows = [size, *(max(min(size, -(-LEAST // beam)), size >> number) for number in range(1, len(slots)))]
     return Shape(beam, size, width, slots, rows)
 
@@ -68,7 +68,7 @@ def compile_ahead(model: EncoderDecoder, query: Query, shape: Shape, count: int)
     advance.ahead((query, np.int32(0)), search)
     if count > shape.size:
         many = _at_a_time(shape.size)
-        admit.ahead(model, (*_empty_sources(shape, many), np.zeros(many, np.int32)), search, query.rules)
+        admit.ahead(model, (*_empty_sources(shape, many), np.zeros(many, np.int32)), search, query.constraints)
 
 
 def is_ready(model: EncoderDecoder, query: Query, shape: Shape) -> bool:
@@ -77,7 +77,7 @@ def is_ready(model: EncoderDecoder, query: Query, shape: Shape) -> bool:
 
 
 def _first_call(model: EncoderDecoder, query: Query, shape: Shape) -> tuple[Any, ...]:
-    return model, *_empty_sources(shape, shape.size), query.rules, shape.beam, shape.slots[0]
+    return model, *_empty_sources(shape, shape.size), query.constraints, shape.beam, shape.slots[0]
 
 
 def _empty_sources(shape: Shape, rows: int) -> tuple[Any, ...]:
@@ -89,7 +89,7 @@ def search_pool(
     model: EncoderDecoder,
     query: Query,
     sources: Sequence[Sequence[int]],
-    bounds: Sequence[int],
+    max_lengths: Sequence[int],
     shape: Shape,
     *,
     filler: int,
@@ -98,7 +98,7 @@ def search_pool(
 
     Args:
         sources: token ids, end of sentence included.
-        bounds: the most tokens of each one's outputs.
+        max_lengths: the most tokens of each one's outputs.
         filler: an id that stands where there is no source.
     """
     size, width = shape.size, shape.width
@@ -110,11 +110,11 @@ def search_pool(
             def enter(search: Search | None, rows: list[int], members: list[int] = members) -> Search:
                 many = size if search is None else _at_a_time(size)
                 limits = np.zeros(many, np.int32)
-                limits[: len(members)] = [bounds[index] for index in members]
+                limits[: len(members)] = [max_lengths[index] for index in members]
                 read = *pad_rows([sources[index] for index in members], many, width, filler), jnp.asarray(limits)
                 if search is None:
-                    return begin(model, *read, query.rules, shape.beam, shape.slots[0])
-                return admit(model, (*read, _row_numbers(rows, many, size)), search, query.rules)
+                    return begin(model, *read, query.constraints, shape.beam, shape.slots[0])
+                return admit(model, (*read, _row_numbers(rows, many, size)), search, query.constraints)
 
             yield Arrivals(members, enter)
 
@@ -127,7 +127,7 @@ def search_pool(
         yield turn
 
 
-def stages(first: int, longest: int) -> list[int]:
+def cache_buckets(first: int, longest: int) -> list[int]:
     """The slots of each stage, the `first` ones given, for outputs of up to so many tokens.
 
     The slots of a stage are all taken only when one of its sentences has filled all but those that others brought from
@@ -173,13 +173,13 @@ class _Stage:
                 return
             enough = size - _at_a_time(size) if more else 0
             search = advance((self._query, np.int32(enough)), search)
-            live = live_rows(search)
-            if ended := self._leave(~live):
+            active = active_rows(search)
+            if ended := self._leave(~active):
                 found = ranked(search, self._query.n_best).unbatch(list(ended))
                 yield list(zip(ended.values(), found, strict=True))
-            if live.sum() > enough:  # the other reason to stop: no slot was free
+            if active.sum() > enough:  # the other reason to stop: no slot was free
                 assert self._following is not None
-                going = self._leave(live & (np.asarray(search.step) >= filled(search.tokens.shape[2])))
+                going = self._leave(active & (np.asarray(search.step) >= filled(search.tokens.shape[2])))
                 assert going  # or nothing would ever be free
                 yield from self._departures(search, going, *self._following)
                 search = _without(search, np.isin(np.arange(size), list(going)))
@@ -217,13 +217,13 @@ def admit(
     model: EncoderDecoder,
     arriving: tuple[Ids, Valid, Int[Array, " new"], Int[Array, " new"]],
     search: Search,
-    rules: Rules,
+    constraints: Constraints,
 ) -> Search:
     """The search, whose memory this takes, with more sources: ids, what of them is real, bounds, and their rows. What
     is for the row after the last is dropped."""
-    source, source_valid, bounds, rows = arriving
+    source, source_valid, max_lengths, rows = arriving
     beam, slots = search.tokens.shape[1:]
-    return _joined(begun(model, source, source_valid, bounds, rules, beam, slots), rows, search)
+    return _joined(begun(model, source, source_valid, max_lengths, constraints, beam, slots), rows, search)
 
 
 @program(donate=(1,))

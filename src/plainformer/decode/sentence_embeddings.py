@@ -67,9 +67,9 @@ class VectorSettings:
                 raise InputError(f"embed: {name} is {shown(value)}", where=where, fix=fix)
         return cls(**{**given, **({"pooling": tuple(given["pooling"])} if "pooling" in given else {})})
 
-    def room(self, config: EncoderConfig) -> int:
+    def max_text_tokens(self, config: EncoderConfig) -> int:
         """The most tokens of a text that are read."""
-        return min(self.max_tokens or config.room, config.room)
+        return min(self.max_tokens or config.max_text_tokens, config.max_text_tokens)
 
     def width(self, config: EncoderConfig) -> int:
         """Numbers of a vector."""
@@ -98,7 +98,7 @@ def embed_texts(
     truncate: Truncate = "head",
     on_cut: OnCut | None = None,
 ) -> NDArray[np.float32]:
-    """The vector of each text, (texts, width). Takes and raises what `Reader.embed` and `Labeller.embed` do."""
+    """The vector of each text, (texts, width). Takes and raises as `MaskFiller.embed`, `TextClassifier.embed`."""
     config = model.config
     how: dict[str, Any] = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
     rows = encoded(tokenizer, texts, config, settings, where=where, **how)
@@ -122,7 +122,7 @@ def encoded(
     texts = [settings.prompt + text for text in texts] if settings.prompt else texts
     texts = [text.lower() for text in texts] if settings.lowercase else texts
     how: dict[str, Any] = {"allow_unknown": allow_unknown, "truncate": truncate, "on_cut": on_cut}
-    how |= {"context": settings.room(config), "enclosed": config.enclosed}
+    how |= {"context": settings.max_text_tokens(config), "add_cls_sep": config.add_cls_sep}
     return encode_texts(tokenizer, texts, where=where, **how)
 
 

@@ -41,8 +41,8 @@ SETTINGS = ("max_tokens", "truncate")
 
 
 @dataclass(frozen=True)
-class Labeller:
-    """A classifier ready for use: `Labeller(model, tokenizer).classify(["What a film!"])`.
+class TextClassifier:
+    """A classifier ready for use: `TextClassifier(model, tokenizer).classify(["What a film!"])`.
 
     Attributes:
         max_tokens: the most tokens of a text that it reads, as in its training; 0 is as many as the model can.
@@ -61,7 +61,7 @@ class Labeller:
         instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
 
     @classmethod
-    def of(cls, content: ModelFolder) -> "Labeller":
+    def of(cls, content: ModelFolder) -> "TextClassifier":
         """Raises InputError where the folder holds another kind of model, or settings that will not do."""
         if not isinstance(content.model, Classifier):
             raise InputError("this is not a classifier")
@@ -71,10 +71,10 @@ class Labeller:
         return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation, path), **settings)
 
     @property
-    def room(self) -> int:
+    def max_text_tokens(self) -> int:
         """The most tokens of a text that are read."""
-        room = self.model.config.room
-        return min(self.max_tokens, room) if self.max_tokens else room
+        max_text_tokens = self.model.config.max_text_tokens
+        return min(self.max_tokens, max_text_tokens) if self.max_tokens else max_text_tokens
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -96,8 +96,8 @@ class Labeller:
             where: the place of each text, for errors; by number if not given.
             allow_unknown: read what the vocabulary does not have as the unknown token, as in training, instead of
                 refusing the text.
-            truncate: what is read of a text that is longer than `room`: its `head`, its `tail`, `both` (half of each);
-                `no` refuses it. As in the training, if not given.
+            truncate: what is read of a text of more than `max_text_tokens`: its `head`, its `tail`, `both` (half of
+                each); `no` refuses it. As in the training, if not given.
             on_cut: told the places of the texts that were truncated; if not given, Python warns of them.
 
         Raises:
@@ -136,7 +136,11 @@ class Labeller:
         on_cut: OnCut | None = None,
     ) -> list[list[int]]:
         """The ids of each text, as the model reads them. Takes and raises what `classify` does."""
-        how = {"context": self.room, "truncate": truncate or self.truncate, "enclosed": self.model.config.enclosed}
+        how = {
+            "context": self.max_text_tokens,
+            "truncate": truncate or self.truncate,
+            "add_cls_sep": self.model.config.add_cls_sep,
+        }
         return encode_texts(self.tokenizer, texts, where=where, allow_unknown=allow_unknown, on_cut=on_cut, **how)
 
     def embed(
@@ -170,7 +174,9 @@ class Labeller:
     @property
     def _read(self) -> VectorSettings:
         """How vectors are made, of texts that are as long as the classifier reads them."""
-        return replace(self.vectors, max_tokens=min(self.room, self.vectors.room(self.model.config)))
+        return replace(
+            self.vectors, max_tokens=min(self.max_text_tokens, self.vectors.max_text_tokens(self.model.config))
+        )
 
 
 @program

@@ -10,7 +10,7 @@ from plainformer.decode.batch import position_limit
 from plainformer.decode.own import settings_in
 from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings, changed, check_tokens
-from plainformer.decode.texts import capacity
+from plainformer.decode.texts import locations
 from plainformer.decode.translate_batches import generate
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
@@ -113,7 +113,7 @@ class Translator:
             sources,
             settings,
             **self._special(),
-            allowed=self._sayable(),
+            allowed_tokens=self._sayable(),
             expected=expected,
             progress=progress,
         )
@@ -176,7 +176,7 @@ class Translator:
         if limit is not None and limit - 1 < most:  # the end of sentence takes one
             most, fix = limit - 1, "split it into sentences: the model has no more positions"
         encode = (tokenizer or self.source_tokenizer).encode_batch
-        for place, ids in zip(capacity(texts, where), encode(texts), strict=True):
+        for place, ids in zip(locations(texts, where), encode(texts), strict=True):
             if len(ids) > most:
                 raise InputError(
                     f"the line has {len(ids):,} tokens, and at most {most:,} are taken at once",

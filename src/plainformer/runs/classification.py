@@ -47,7 +47,7 @@ class ClassificationTask:
                 check_labels(held_out, self.labels)
         self.start = open_start(recipe.model, MaskedLanguageModel)
         if self.start and data.max_tokens and self._is_bounded() and data.truncate == "no":
-            check_room(self.start.config.room, data.max_tokens)
+            check_room(self.start.config.max_text_tokens, data.max_tokens)
 
     def fingerprints(self) -> dict[str, str]:
         held_out = {"test": self.test.fingerprint()} if self.test and self.parts.test else {}
@@ -75,7 +75,7 @@ class ClassificationTask:
             console.say(split_line(recipe.data.train, self.parts, "texts"))
         self._say_length(config, console)
         if self.test:  # now, and not at the end of the training
-            most = config.room if recipe.data.truncate == "no" else None
+            most = config.max_text_tokens if recipe.data.truncate == "no" else None
             check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), most)
         train_set = self._clean("train", self.train, tokenizers, console)
         dev_set = self._clean("dev", self.dev, tokenizers, console)
@@ -100,9 +100,9 @@ class ClassificationTask:
             return self.recipe.shape(tokenizers.source.vocab_size).with_labels(self.labels)
         config = self.start.config
         if not self._is_bounded():
-            config = config.with_room(max(config.room, self.recipe.data.max_tokens or 0))
+            config = config.with_max_text_tokens(max(config.max_text_tokens, self.recipe.data.max_tokens or 0))
         # What reads a text between two tokens is a BERT, of which the first stands for the whole.
-        return config.with_labels(self.labels, **({"pooling": "first"} if config.enclosed else {}))
+        return config.with_labels(self.labels, **({"pooling": "first"} if config.add_cls_sep else {}))
 
     def _new_parts(self, config: Any) -> tuple[str, ...]:
         if self.start is None:
@@ -135,7 +135,7 @@ class ClassificationTask:
 
     def _most(self, tokenizers: Tokenizers) -> int:
         """The most tokens of a text that are read."""
-        room = self._config(tokenizers).room
+        room = self._config(tokenizers).max_text_tokens
         return min(self.recipe.data.max_tokens or room, room)
 
     def _is_bounded(self) -> bool:
@@ -145,9 +145,9 @@ class ClassificationTask:
     def _say_length(self, config: Any, console: Console) -> None:
         """Say where the model that it starts from has read shorter texts than are to be read."""
         most = self.recipe.data.max_tokens or 0
-        if self.start is None or most <= (had := self.start.config.room):
+        if self.start is None or most <= (had := self.start.config.max_text_tokens):
             return
-        if config.room > had:
+        if config.max_text_tokens > had:
             how = f"this one reads {most:,} (data.max_tokens): its positions, {config.position}, go on"
         else:
             how = f"has no positions for more: {had:,} are read, and not data.max_tokens = {most:,}"
@@ -155,8 +155,8 @@ class ClassificationTask:
 
     def _loader(self, part: CleanedLabelled, tokenizers: Tokenizers, *, multiple: int) -> LabelledLoader:
         data = self.recipe.data
-        tokenizer, enclosed = tokenizers.source, self._config(tokenizers).enclosed
-        rows = [enclose(tokenizer, ids) for ids in part.ids] if enclosed else part.ids
+        tokenizer, add_cls_sep = tokenizers.source, self._config(tokenizers).add_cls_sep
+        rows = [enclose(tokenizer, ids) for ids in part.ids] if add_cls_sep else part.ids
         if (longest := max(map(len, rows))) > data.batch_tokens:
             what = f"a batch of {data.batch_tokens} tokens cannot hold the longest text, which has {longest}"
             raise InputError(what, where="data.batch_tokens", fix="raise it, or lower data.max_tokens")

@@ -61,9 +61,9 @@ def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
         InputError: there is no such model, it is damaged, it is replaced meanwhile, or it is not of the kind that is
             `wanted`.
     """
-    if options.start is None:
+    if options.init_from is None:
         return None
-    folder = find_model(Path(options.start)).absolute()
+    folder = find_model(Path(options.init_from)).absolute()
     read_config(folder)  # which says best what is wrong
     before, content = hash_of_model(folder), load_folder(folder)
     if before != hash_of_model(folder):

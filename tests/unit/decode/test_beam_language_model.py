@@ -45,8 +45,8 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all(toys: SimpleNamespac
 @pytest.mark.parametrize("beam", [1, 2, 3])
 def test_the_search_is_the_definition_s(toys: SimpleNamespace, beam: int, eos: int | None) -> None:
     settings = GenerationSettings(beam_size=beam, n_best=beam, length_penalty="average", no_repeat_ngram=2)
-    found = best_continuations(toys.bigram(TABLE), [3, 0], settings, max_tokens=7, eos=eos, forbidden=[1])
-    special = {"bos": -1, "eos": -1 if eos is None else eos, "pad": -1, "allowed": {0, 2, 3}}
+    found = best_continuations(toys.bigram(TABLE), [3, 0], settings, max_tokens=7, eos=eos, suppress_tokens=[1])
+    special = {"bos": -1, "eos": -1 if eos is None else eos, "pad": -1, "allowed_tokens": {0, 2, 3}}
     expected = reference.beam_search(lambda ids: TABLE[[0, *ids][-1]].copy(), 7, settings, **special)
     assert [(one.ids, one.finished) for one in found] == [(one.ids, one.finished) for one in expected]
     np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
@@ -102,9 +102,9 @@ def test_by_machine_code_too(precision: Precision, beam: Beam) -> None:
 
 def test_what_cannot_be_forced_is_refused(toys: SimpleNamespace) -> None:
     model = toys.bigram(TABLE)
-    with pytest.raises(InputError, match="first_token is 4, and the vocabulary has 4 tokens"):
-        best_continuations(model, [0], GenerationSettings(first_token=4), max_tokens=2)
+    with pytest.raises(InputError, match="forced_bos is 4, and the vocabulary has 4 tokens"):
+        best_continuations(model, [0], GenerationSettings(forced_bos=4), max_tokens=2)
     with pytest.raises(InputError, match="there is no end of text to force"):
-        best_continuations(model, [0], GenerationSettings(force_end=True), max_tokens=2)
-    (forced,) = best_continuations(model, [0], GenerationSettings(force_end=True, first_token=3), max_tokens=2, eos=EOS)
+        best_continuations(model, [0], GenerationSettings(forced_eos=True), max_tokens=2)
+    (forced,) = best_continuations(model, [0], GenerationSettings(forced_eos=True, forced_bos=3), max_tokens=2, eos=EOS)
     assert (forced.ids, forced.finished) == ((3,), True)

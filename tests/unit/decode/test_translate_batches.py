@@ -62,7 +62,7 @@ def test_progress_ends_at_the_number_of_sources(toys: SimpleNamespace) -> None:
 
 def test_only_allowed_tokens_come(toys: SimpleNamespace) -> None:
     free = generate(toys.make(), SOURCES, SETTINGS, batch_tokens=64, **toys.ids)
-    found = generate(toys.make(), SOURCES, SETTINGS, batch_tokens=256, allowed={0, 6}, **toys.ids)
+    found = generate(toys.make(), SOURCES, SETTINGS, batch_tokens=256, allowed_tokens={0, 6}, **toys.ids)
     tokens = [{token for hypotheses in result for one in hypotheses for token in one.ids} for result in (free, found)]
     assert tokens == [{0, 3, 5, 6}, {0, 6}]
 
@@ -72,8 +72,8 @@ def test_a_source_token_outside_the_vocabulary_is_refused(toys: SimpleNamespace)
         generate(toys.make(), [[3], [5, 19]], **toys.ids)
     with pytest.raises(InputError, match="token id -1"):
         generate(toys.make(), [[-1]], **toys.ids)
-    with pytest.raises(InputError, match="allowed: token id 7"):
-        generate(toys.make(), [[3]], allowed=[7], **toys.ids)
+    with pytest.raises(InputError, match="allowed_tokens: token id 7"):
+        generate(toys.make(), [[3]], allowed_tokens=[7], **toys.ids)
 
 
 def test_learned_positions_bound_the_source_and_the_output(toys: SimpleNamespace) -> None:
