@@ -24,7 +24,7 @@ from plainformer.tokenizer.word import train_word
 TEXT = """
 task = "language-model"
 [data]
-file = "text.txt"
+text = "text.txt"
 [model]
 {model}
 [train]

@@ -17,7 +17,7 @@ class Blocks(NamedTuple):
     """Pieces of text, and the token that follows each of theirs. False in `valid`: filled up, carries no loss."""
 
     ids: NDArray[np.int32]  # (batch, context)
-    following: NDArray[np.int32]  # (batch, context)
+    targets: NDArray[np.int32]  # (batch, context)
     valid: NDArray[np.bool_]  # (batch, context)
 
 

@@ -42,7 +42,7 @@ from plainformer.decode.protocols import EncoderDecoder, Hypotheses
 from plainformer.decode.settings import GenerationSettings
 from plainformer.equations.masks import AttentionMask
 from plainformer.nn.cache import CacheSlots
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.quantize.prepare import uses_cpu_kernels
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 
@@ -114,7 +114,7 @@ def begun(
     )
 
 
-begin = program(begun)
+begin = compiled(begun)
 
 
 def first(
@@ -156,7 +156,7 @@ def run(query: Query, search: Search) -> Search:
         search = with_more_slots(query, search, min(4 * slots, query.weights.shape[0] - 1) - slots)
 
 
-@program(donate=(1,))
+@compiled(donate=(1,))
 def advance(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
     """Step after step until no more than `how[1]` sentences live, or no slot is free. Takes the memory of `search`."""
     query, enough = how
@@ -191,7 +191,7 @@ def widened(query: Query, search: Search, slots: int) -> Search:
     )
 
 
-with_more_slots = program(widened)
+with_more_slots = compiled(widened)
 
 
 def ranked(search: Search, n_best: int) -> Hypotheses:

@@ -14,7 +14,7 @@ from plainformer.decode.sampling_loop import read, round_up
 from plainformer.decode.settings import GenerationSettings, check_tokens
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Int
 
 
@@ -78,7 +78,7 @@ def best_continuations(
     return hypotheses
 
 
-@program
+@compiled
 def _begin(
     model: LanguageModel,
     state: LanguageModelState,

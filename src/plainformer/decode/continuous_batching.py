@@ -20,7 +20,7 @@ from plainformer.decode.beam import active_rows, advance, begin, begun, ranked, 
 from plainformer.decode.beam_state import SLOTS, Query, Search
 from plainformer.decode.constraints import Constraints
 from plainformer.decode.protocols import EncoderDecoder, Hypothesis
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Ids, Int, Valid
 
 LEAST = 32  # rows of a stage, beams counted: it reads all weights, which for few rows takes longer than computing
@@ -119,8 +119,8 @@ def search_pool(
             yield Arrivals(members, enter)
 
     turns: Iterator[Found | Arrivals] = arriving()
-    following = [*zip(shape.rows[1:], shape.slots[1:], strict=True), None]
-    for own, next_shape in zip(shape.rows, following, strict=True):
+    later = [*zip(shape.rows[1:], shape.slots[1:], strict=True), None]
+    for own, next_shape in zip(shape.rows, later, strict=True):
         turns = _Stage(query, own, next_shape).turns(turns)
     for turn in turns:
         assert not isinstance(turn, Arrivals)  # nobody outgrows the last stage
@@ -149,9 +149,9 @@ def filled(slots: int) -> int:
 class _Stage:
     """Rows in which sentences are searched, until they end or have filled their slots."""
 
-    def __init__(self, query: Query, size: int, following: tuple[int, int] | None) -> None:
-        """`following`: rows and slots of the next stage; None for the last."""
-        self._query, self._following = query, following
+    def __init__(self, query: Query, size: int, next_stage: tuple[int, int] | None) -> None:
+        """`next_stage`: its rows and slots; None for the last."""
+        self._query, self._next_stage = query, next_stage
         self._owners: list[int | None] = [None] * size
 
     def turns(self, before: Iterator[Found | Arrivals]) -> Iterator[Found | Arrivals]:
@@ -178,10 +178,10 @@ class _Stage:
                 found = ranked(search, self._query.n_best).unbatch(list(ended))
                 yield list(zip(ended.values(), found, strict=True))
             if active.sum() > enough:  # the other reason to stop: no slot was free
-                assert self._following is not None
+                assert self._next_stage is not None
                 going = self._leave(active & (np.asarray(search.step) >= filled(search.tokens.shape[2])))
                 assert going  # or nothing would ever be free
-                yield from self._departures(search, going, *self._following)
+                yield from self._departures(search, going, *self._next_stage)
                 search = _without(search, np.isin(np.arange(size), list(going)))
 
     def _seats(self, owners: list[int]) -> list[int]:
@@ -212,7 +212,7 @@ class _Stage:
             yield Arrivals([going[row] for row in leaving], enter)
 
 
-@program(donate=(2,))
+@compiled(donate=(2,))
 def admit(
     model: EncoderDecoder,
     arriving: tuple[Ids, Valid, Int[Array, " new"], Int[Array, " new"]],
@@ -226,7 +226,7 @@ def admit(
     return _joined(begun(model, source, source_valid, max_lengths, constraints, beam, slots), rows, search)
 
 
-@program(donate=(1,))
+@compiled(donate=(1,))
 def hand_over(leaving: tuple[Query, Search, Int[Array, " new"], Int[Array, " new"]], into: Search, more: int) -> Search:
     """The search `into`, whose memory this takes, with rows of another that has so many slots less: which rows they
     are, and which they become. What is for the row after the last is dropped."""

@@ -24,7 +24,7 @@ from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, instance, strings, whole
 from plainformer.models.encoder import MaskedLanguageModel
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 from plainformer.spelling import option
 from plainformer.tokenizer import Tokenizer
@@ -243,7 +243,7 @@ def said_of_windows(count: int, first: str, most: int) -> str:
     )
 
 
-@program
+@compiled
 def _probabilities(
     model: MaskedLanguageModel,
     ids: Ids,

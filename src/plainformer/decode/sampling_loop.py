@@ -24,7 +24,7 @@ from plainformer.decode.settings import SamplingSettings
 from plainformer.decode.sliding_window import window_start
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Int, Key, UInt32
 
 UNWRITTEN = -1
@@ -201,13 +201,13 @@ def _compile_ahead(
         _read.ahead(model, shaped(shape[0], piece), state)
 
 
-@program
+@compiled
 def _start(model: LanguageModel, rows: int, capacity: int) -> LanguageModelState:
     """All caches by one program: each array that is made by itself keeps a GPU waiting for as long as it takes."""
     return model.start(rows, capacity)
 
 
-@program
+@compiled
 def _read(model: LanguageModel, ids: Int[Array, "rows piece"], state: LanguageModelState) -> LanguageModelState:
     return model.extend(ids, state)[1]
 
@@ -217,7 +217,7 @@ def _keys(seed: UInt32[Array, ""], numbers: Int[Array, " rows"]) -> Key[Array, "
     return jax.vmap(lambda number: jax.random.fold_in(jax.random.key(seed), number))(numbers)
 
 
-@program
+@compiled
 def _write(
     model: LanguageModel,
     pages: _Pages,

@@ -17,7 +17,7 @@ from plainformer.given import strings
 from plainformer.models.config import EncoderConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
 from plainformer.nn.pooling import POOLS, pooled
-from plainformer.programs.compiled import Program, program
+from plainformer.programs.compiled import Program, compiled
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.tokenizer import Tokenizer
 from plainformer.tokenizer.truncation import Truncate
@@ -151,6 +151,6 @@ def check_finite(numbers: NDArray[np.floating]) -> None:
         raise WorkError("the model gives numbers that are not finite", fix="check that its weights are finite")
 
 
-@program
+@compiled
 def _vectors(vectors: Vectors, ids: Ids, valid: Valid) -> Float[Array, "batch width"]:
     return pooled(vectors.encoder.encode(ids, valid), valid, vectors.pooling, unit=vectors.unit)

@@ -15,7 +15,7 @@ from plainformer.errors import InputError, shown
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, instance
 from plainformer.models.encoder import Classifier
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.tokenizer import Tokenizer
 from plainformer.tokenizer.truncation import Truncate, check_way
@@ -179,7 +179,7 @@ class TextClassifier:
         )
 
 
-@program
+@compiled
 def _logprobs(model: Classifier, ids: Ids, valid: Valid) -> Float[Array, "batch labels"]:
     return jax.nn.log_softmax(model(ids, valid), axis=-1)
 

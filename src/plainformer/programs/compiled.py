@@ -193,7 +193,7 @@ class Program:
         return self._function.__module__, self._function.__qualname__, self._depends_on
 
 
-def program(function: Callable[..., Any] | None = None, *, donate: Sequence[int] = ()) -> Any:
+def compiled(function: Callable[..., Any] | None = None, *, donate: Sequence[int] = ()) -> Any:
     """`Program` as a decorator of a module's function, with or without arguments of its own."""
     if function is None:
         return lambda function: Program(function, donate=donate)

@@ -16,7 +16,7 @@ from plainformer.shapes import PRNGKeyArray
 
 
 @dataclass(frozen=True)
-class Start:
+class Pretrained:
     """A model folder that was read, to be trained on.
 
     folder: where it is, absolute.
@@ -54,7 +54,7 @@ class Start:
         return jax.tree.unflatten(jax.tree.structure(abstract_model(config)), jax.tree.leaves(self.content.model))
 
 
-def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
+def open_pretrained(options: ShapeOptions, wanted: type[Model]) -> Pretrained | None:
     """The model that a recipe's [model] starts from; None where it is a new one.
 
     Raises:
@@ -72,7 +72,7 @@ def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
         has, needs = (VERBS[USERS[kind]] for kind in (type(content.model), wanted))
         what = f"this model is for plainformer {has}, and this recipe starts from one for plainformer {needs}"
         raise InputError(what, where=str(folder), fix="name another model, or another recipe")
-    return Start(folder, content, before, options.dropout)
+    return Pretrained(folder, content, before, options.dropout)
 
 
 def check_room(places: int, max_tokens: int) -> None:

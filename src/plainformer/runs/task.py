@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from plainformer.folder import AnyConfig, Model, ModelFolder
-from plainformer.runs.pretrained import Start
+from plainformer.runs.pretrained import Pretrained
 from plainformer.shapes import PRNGKeyArray
 from plainformer.tokenizer import Tokenizer
 from plainformer.train.step import Objective
@@ -35,9 +35,9 @@ class Tokenizers:
             self.target.save(folder / "target_tokenizer.json")
 
     @classmethod
-    def of(cls, start: Start, console: Console) -> "Tokenizers":
+    def of(cls, pretrained: Pretrained, console: Console) -> "Tokenizers":
         """Those of the model that training starts from."""
-        source, target = start.content.source_tokenizer, start.content.target_tokenizer
+        source, target = pretrained.content.source_tokenizer, pretrained.content.target_tokenizer
         second = "" if target is source else f" and {target.vocab_size:,}"
         console.say(f"tokenizer: that of the model it starts from, {source.vocab_size:,}{second} tokens")
         return cls(source, target)
@@ -49,7 +49,7 @@ class Tokenizers:
 
 
 @dataclass(frozen=True)
-class Work:
+class PreparedTask:
     """A task made ready for the loop.
 
     Attributes:
@@ -85,10 +85,10 @@ class Work:
 class Task(Protocol):
     """A recipe's text, read.
 
-    start: the model that training starts from, where it is not a new one.
+    pretrained: the model that training starts from, where it is not a new one.
     """
 
-    start: Start | None
+    pretrained: Pretrained | None
 
     def fingerprints(self) -> dict[str, str]:
         """Of the parts of the text that training depends on: "train", "dev"."""
@@ -106,6 +106,6 @@ class Task(Protocol):
         """Raise InputError now where something would be missing only at the end of the training."""
         ...
 
-    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> PreparedTask:
         """Batches and objective, for a batch that is spread over `devices`. Raises InputError as above."""
         ...

@@ -41,7 +41,7 @@ class Restored(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kept:
+class RetentionPolicy:
     """Which checkpoints are kept: the newest, and before it the last `count - 1` of those that are due `every` steps.
 
     One that a signal asked for in between goes with the next, so that it has no part in an average: what is kept at a
@@ -75,8 +75,8 @@ class Checkpoints:
     Args:
         folder: where they are; made if need be.
         keep: how many of the newest are kept.
-        every: the steps between them from now on; see `Kept`.
-        frozen: parameters that never change, by `state.group_names`: not saved, and as they are in what is restored.
+        every: the steps between them from now on; see `RetentionPolicy`.
+        frozen: parameters that never change, by `state.parameter_names`: not saved, and as they are in what is restored.
         say: told of a checkpoint that could not be read.
     """
 
@@ -89,7 +89,7 @@ class Checkpoints:
         frozen: Collection[str] = (),
         say: Callable[[str], None],
     ) -> None:
-        self._folder, self._say, self._kept = folder, say, Kept(keep, every)
+        self._folder, self._say, self._kept = folder, say, RetentionPolicy(keep, every)
         self._left_out = {f"model.{name}" for name in frozen}
         folder.mkdir(parents=True, exist_ok=True)
         for step in self.steps() if any(folder.iterdir()) else ():
@@ -131,9 +131,9 @@ class Checkpoints:
         arrays = self._saved(state)
         self._guarded(lambda: self._check_room(arrays))
         due = self._kept.due[step] = self._kept.is_due(step)
-        beside = {"notes": notes, "checksum": _checksum(arrays), "due": due}
+        metadata = {"notes": notes, "checksum": _checksum(arrays), "due": due}
         args = orbax().args
-        arguments = args.Composite(state=args.StandardSave(arrays), beside=args.JsonSave(beside))
+        arguments = args.Composite(state=args.StandardSave(arrays), beside=args.JsonSave(metadata))
         self._guarded(lambda: self._manager.save(step, args=arguments))
 
     def wait(self) -> None:

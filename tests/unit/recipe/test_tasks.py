@@ -62,7 +62,7 @@ OTHER = {
     "classification": '[data]\nfolder = "f"\ntrain = "t"\ndev = "d"\ntest = "e"\nmax_tokens = 40\n'
     + 'truncate = "both"\n'
     + "min_label_count = 3\nbatch_tokens = 90\nbuckets = 2\n[model]\n"
-    + 'start = "runs/masked"\ndropout = 0.25\n[train]\nsteps = 7\n',
+    + 'init_from = "runs/masked"\ndropout = 0.25\n[train]\nsteps = 7\n',
 }
 
 
