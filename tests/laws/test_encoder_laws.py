@@ -140,7 +140,7 @@ def classifier(config: EncoderConfig = SMALL) -> Classifier:
 SAMPLE = EncoderSubject(SMALL).sample
 
 
-def test_neither_padding_nor_company_changes_a_label() -> None:
+def test_neither_padding_nor_the_batch_changes_a_label() -> None:
     model = classifier()
     before = np.asarray(forward(model, SAMPLE))
     assert before.shape == (model_laws.BATCH, len(LABELS))

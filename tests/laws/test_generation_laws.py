@@ -141,7 +141,7 @@ def test_a_token_is_written_as_often_as_it_is_probable(model: LanguageModel, set
     assert ((counts - expected)[real] ** 2 / expected[real]).sum() < 29.6
 
 
-def test_company_order_and_bursts_do_not_change_a_text(model: LanguageModel) -> None:
+def test_batch_order_and_bursts_do_not_change_a_text(model: LanguageModel) -> None:
     together = write(model, PROMPTS, RICH, eos=EOS)
     assert write(model, PROMPTS[::-1], RICH, eos=EOS) == together[::-1]
     assert write(model, PROMPTS, RICH, eos=EOS, burst=3) == together

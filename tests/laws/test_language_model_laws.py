@@ -178,7 +178,7 @@ def make_blocks() -> Blocks:
     return Blocks(text[:, :-1], text[:, 1:], valid)
 
 
-def test_the_objective_is_the_cross_entropy_of_what_follows() -> None:
+def test_the_objective_is_the_cross_entropy_of_the_next_tokens() -> None:
     model, blocks = LanguageModel(GPT, key=jax.random.key(1)), make_blocks()
     logits = model(jnp.asarray(blocks.ids)).reshape(4 * 7, -1)
     answer = jnp.asarray(blocks.targets).ravel(), jnp.asarray(blocks.valid).ravel()

@@ -155,7 +155,7 @@ def test_what_is_traced_must_be_written_out() -> None:
 
 def test_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     plain: dict[str, Any] = {"optimizer": "adam", "frozen": ()}
-    assert least_in_loop("auto", **plain) is None  # on a processor
+    assert least_in_loop("auto", **plain) is None  # on a CPU
     assert least_in_loop("on", **plain) == 2
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert least_in_loop("auto", **plain) == MANY

@@ -123,7 +123,7 @@ def test_a_gradient_that_is_not_finite_is_named_though_others_are_frozen() -> No
     assert not bad & frozen
 
 
-def test_a_checkpoint_holds_what_trains_and_leaves_the_rest_as_it_is(tmp_path: Path) -> None:
+def test_a_checkpoint_holds_the_trained_parameters_and_leaves_the_frozen_ones_as_they_are(tmp_path: Path) -> None:
     """What is restored has the frozen parameters of the state that it is restored into: they were not saved."""
     frozen, _, step, state = frozen_run()
     like = jax.tree.map(lambda leaf: jnp.zeros_like(leaf) if eqx.is_array(leaf) else leaf, frozen_run()[3])

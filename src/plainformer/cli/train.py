@@ -78,7 +78,7 @@ def train(
     folder = run or Path("runs") / loaded.name
 
     if loaded.train.compute_dtype == "float32":
-        begin_machine_code()
+        begin_cpu_kernels()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
     from plainformer.decode.load import find_model
@@ -120,7 +120,7 @@ def stopped(run: Path) -> str:
     return f"stopped and saved; go on with: {on}"
 
 
-def begin_machine_code() -> None:
+def begin_cpu_kernels() -> None:
     """Begin with what training will call, before all else that takes long; `run_recipe` says so."""
     from plainformer.kernels.cpu import build
 

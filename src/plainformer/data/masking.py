@@ -71,7 +71,7 @@ class Masking:
         return cls(mask, special, word_starts(tokenizer) if whole_words else None, share)
 
     def masked_positions(self, context: int) -> int:
-        """The most masked positions of a text of `context` tokens: the second axis of `MaskedBatch.masked_positions`."""
+        """The most masked positions of a text of `context` tokens: the second axis of a `MaskedBatch`."""
         return min(context, self.wanted(context) + (0 if self.starts is None else LAST_WORD))
 
     def wanted(self, tokens: int) -> int:

@@ -1,4 +1,4 @@
-"""One step of a beam search, once every token's log-probability is known: who goes on, who is done, whether to stop.
+"""One step of a beam search, after every token's log-probability: which hypotheses go on or end, and whether to stop.
 
 There are two ways, which differ in what becomes of a hypothesis that has ended (`GenerationSettings.beam`): `shrinking`
 and `full`. `reference.py` spells out both for one sentence.

@@ -92,7 +92,7 @@ def generated_tokens(
 def repeated_ngrams(
     history: Int[Array, "rows length"], step: Int[Array, " rows"], n: int, vocab: int
 ) -> Bool[Array, "rows vocab"]:
-    """True on the tokens that, coming next, would complete an n-gram already among the first `step` of their row.
+    """True on the tokens that, generated next, would complete an n-gram already among the first `step` of their row.
 
     For n = 3, a b is banned from being followed by c where the row has  … a b c … a b
                                                                          window i    suffix

@@ -157,7 +157,7 @@ class _Stage:
     def turns(self, before: Iterator[Found | Arrivals]) -> Iterator[Found | Arrivals]:
         """What the stage `before` finds, what this one does, and who moves on.
 
-        The one before goes on only while there is room here for who comes from it.
+        The one before goes on only while there is room here for its sentences.
         """
         size, search, more = len(self._owners), None, True
         while True:

@@ -70,7 +70,7 @@ def load(
             in float32 all the same. For int8 and w8a8 other processes compile CPU kernels, the first time.
         base: the model that an adapter belongs to, where it is not where the adapter says.
         say: told what a folder of another library says about decoding that has no counterpart here; a warning if not
-            given, None for who does not decode.
+            given, None where nothing is decoded.
 
     Raises:
         InputError: there is none, or it is damaged; no such weights, or a model that does not decode.

@@ -173,7 +173,7 @@ def next_logprobs(
     ends: Sequence[int],
     last: bool,
 ) -> np.ndarray:
-    """Log-probabilities (vocab,) of the next token after `ids`, -inf where it may not come."""
+    """Log-probabilities (vocab,) of the next token after `ids`, -inf for banned tokens."""
     forced = ends[0] if last and settings.forced_eos else settings.forced_bos if not ids else None
     if forced is not None:
         return np.where(np.arange(len(logits)) == forced, np.float32(0.0), -np.float32(np.inf))
@@ -216,7 +216,7 @@ def may_follow(
     pad: int,
     allowed_tokens: Container[int] | None,
 ) -> bool:
-    """Whether `token` may come after `ids`: it is in the vocabulary and repeats no n-gram."""
+    """Whether `token` is allowed after `ids`: it is in the vocabulary and repeats no n-gram."""
     if token in ends:
         return True
     if token in (bos, pad) or (allowed_tokens is not None and token not in allowed_tokens):

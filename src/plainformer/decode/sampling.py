@@ -23,7 +23,7 @@ def sample(
 def first_of_the_largest(numbers: Float[Array, "rows width"]) -> Int[Array, " rows"]:
     """Where the largest of each row stands, the first of them among equals; `width` for a row with NaN.
 
-    `jnp.argmax` goes through them one by one on a processor; two passes in vectors take a quarter of its time.
+    `jnp.argmax` goes through them one by one on a CPU; two passes in vectors take a quarter of its time.
     """
     # Computed once: each pass might round for itself what it computes for itself, and then none is the largest.
     numbers, width = jax.lax.optimization_barrier(numbers), numbers.shape[-1]

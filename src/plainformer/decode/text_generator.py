@@ -93,7 +93,7 @@ class TextScore:
 class TextGenerator:
     """A language model ready for use: `TextGenerator(model, tokenizer).generate(["Once upon a time"])`.
 
-    unusable: what is wrong with the settings of its folder, which then are not `settings`; who writes is told.
+    unusable: what is wrong with the settings of its folder, which then are not `settings`; generating raises it.
     """
 
     model: LanguageModel

@@ -65,7 +65,7 @@ def generate(
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
     limit, at_once = position_limit(config), searches_at_once()
-    # A bound looks at its own sentence alone, so that company does not change the output.
+    # A bound depends on its own sentence alone, so that the rest of the batch does not change the output.
     max_lengths = [settings.bound(len(source), limit) for source in closed]
     settings.check_length(max(max_lengths, default=1))
     times = max(1.0, (expected or 0) / max(1, len(sources)))

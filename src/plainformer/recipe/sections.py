@@ -265,7 +265,7 @@ class TrainOptions(Section):
     )
     scan: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="Layers in a loop: compiled in the time of one; on a processor a step takes 1.1 to 1.3 times as "
+        description="Layers in a loop: compiled in the time of one; on a CPU a step takes 1.1 to 1.3 times as "
         "long. auto = on accelerators from 16 layers on, but not with Muon or frozen parameters.",
     )
     tensorboard: bool = Field(default=False, description="Write TensorBoard files too (extra: tensorboard).")

@@ -88,7 +88,7 @@ def _keeping(work: PreparedTask, pretrained: Pretrained, adapter: Adapter | None
 
     def content(model: Model) -> ModelFolder:
         found = work.content(model)
-        about = {**found.about, "starts from": f"{_name_of(start.folder)} (sha256 {start.sha256})"}
+        about = {**found.about, "starts from": f"{_name_of(pretrained.folder)} (sha256 {pretrained.sha256})"}
         generation = {**pretrained.content.generation, **found.generation}
         return replace(found, about=about, generation=generation, adapter=adapter)
 

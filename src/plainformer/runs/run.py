@@ -147,7 +147,7 @@ def _begin(
     """Begin the run on disk, and say what else its first step will wait for."""
     begin_run(recipe, folder, task, tokenizers, resume=resume)
     if build.is_making():
-        say("machine code for this processor is being made, the first time")
+        say("CPU kernels are being compiled, the first time")
 
 
 def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:

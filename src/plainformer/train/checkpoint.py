@@ -76,7 +76,7 @@ class Checkpoints:
         folder: where they are; made if need be.
         keep: how many of the newest are kept.
         every: the steps between them from now on; see `RetentionPolicy`.
-        frozen: parameters that never change, by `state.parameter_names`: not saved, and as they are in what is restored.
+        frozen: parameters that never change, by `parameter_names`: not saved, and as they are in what is restored.
         say: told of a checkpoint that could not be read.
     """
 
@@ -94,7 +94,7 @@ class Checkpoints:
         folder.mkdir(parents=True, exist_ok=True)
         for step in self.steps() if any(folder.iterdir()) else ():
             with suppress(Exception):  # of what cannot be read, `restore` tells
-                self._kept.due[step] = bool(self._beside(step)["due"])
+                self._kept.due[step] = bool(self._metadata(step)["due"])
 
     @cached_property
     def _manager(self) -> Any:
@@ -200,7 +200,7 @@ class Checkpoints:
             raise WorkError("none of the checkpoints can be read", where=str(self._folder))
         return found
 
-    def _beside(self, step: int) -> dict[str, Any]:
+    def _metadata(self, step: int) -> dict[str, Any]:
         read: Any = self._manager.restore(step, args=orbax().args.Composite(beside=orbax().args.JsonRestore()))
         return read.beside
 

@@ -1,7 +1,7 @@
 """Whether the layers of a model are written out in its training step, or run in a loop over one of them.
 
 A loop compiles in the time of one layer, whatever their number. It copies each layer's weights and what its gradient
-needs: on a processor a step takes 1.1 to 1.3 times as long (docs/decisions.md).
+needs: on a CPU a step takes 1.1 to 1.3 times as long (docs/decisions.md).
 """
 
 from collections.abc import Collection

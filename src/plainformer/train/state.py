@@ -22,7 +22,7 @@ class TrainState(eqx.Module):
     model, optimizer_state: what the updates change.
     since_log: loss sums since the last logged line, so that a resumed run logs the very same means.
     bad_step: the first step with a non-finite loss or gradient, 0 while there is none; nothing is updated after it.
-    bad_groups: which parameter groups (`parameter_names`) had a non-finite gradient at that step; a frozen one has none.
+    bad_groups: which parameters (`parameter_names`) had a non-finite gradient at that step; a frozen one has none.
     """
 
     step: Int[Array, ""]

@@ -62,7 +62,7 @@ def test_in_order_has_every_text_once() -> None:
 
 
 @pytest.mark.parametrize("multiple", [2, 5, 16])
-def test_devices_and_microbatches_do_not_change_who_is_in_a_batch(multiple: int) -> None:
+def test_devices_and_microbatches_do_not_change_the_rows_of_a_batch(multiple: int) -> None:
     plain, filled = loader(), loader(multiple=multiple)
     for step in range(1, plain.batches_per_epoch + 1):
         assert texts_of(filled.batch(step)) == texts_of(plain.batch(step))

@@ -34,7 +34,7 @@ def restored(batch: MaskedBatch) -> NDArray[np.int32]:
 
 
 @pytest.mark.parametrize("masking", [PLAIN, WORDS], ids=["tokens", "words"])
-def test_targets_are_what_stood_at_the_places_and_nothing_else_is_changed(masking: Masking) -> None:
+def test_targets_are_the_masked_tokens_and_no_other_token_is_changed(masking: Masking) -> None:
     ids = texts(13, 37, ordinary=False)
     valid = np.arange(37) < random(1).integers(0, 38, 13)[:, None]
     batch = hide(ids, valid, masking, random(2))

@@ -42,14 +42,14 @@ def agree(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
     np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
 
 
-@pytest.fixture(params=["all words", "the best by machine code"])
+@pytest.fixture(params=["all tokens", "the best by a CPU kernel"])
 def _candidates(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What rows may go on with: every word, and those that machine code finds, as where weights are int8."""
+    """What rows may go on with: every token, and the best that a CPU kernel finds, as where weights are int8."""
     if request.param == "all words":
         yield
         return
     assert registry.is_ready("decoding"), "the tests' extra installs Numba, so that its code is always tested"
-    monkeypatch.setattr(beam, "next_logprobs", lambda *_: pytest.fail("compiled without machine code"))
+    monkeypatch.setattr(beam, "next_logprobs", lambda *_: pytest.fail("compiled without CPU kernels"))
     monkeypatch.setattr(beam, "uses_cpu_kernels", lambda _: True)
     jax.clear_caches()
     yield

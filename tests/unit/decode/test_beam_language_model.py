@@ -86,7 +86,7 @@ def test_what_cannot_be_read_is_refused(toys: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("beam", ["shrinking", "full"])
 @pytest.mark.parametrize("precision", ["int8", "w8a8"])
-def test_by_machine_code_too(precision: Precision, beam: Beam) -> None:
+def test_candidates_by_a_cpu_kernel_too(precision: Precision, beam: Beam) -> None:
     """The definition asks the same rounded weights, text by text, without a cache."""
     config = LanguageModelConfig(vocab=70, d_model=32, heads=4, layers=2, context=24)
     model = prepare(LanguageModel(config, key=jax.random.key(1)), precision)

@@ -84,7 +84,7 @@ def test_the_end_of_sentence_may_always_come() -> None:
         {},
         {"renormalize_logits": True},
         {"forced_bos": 5},
-        {"forced_bos": 70},  # no token: nothing may come
+        {"forced_bos": 70},  # no token of the vocabulary: none is possible
         {"forced_eos": True, "forced_bos": 7},
         {"no_repeat_ngram": 2, "repetition_penalty": 1.5},
         {"min_tokens": 4, "renormalize_logits": True, "forced_eos": True},

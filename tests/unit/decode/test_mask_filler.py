@@ -94,7 +94,7 @@ def test_a_byte_is_shown_as_the_vocabulary_has_it() -> None:
 TEXTS = ["I like <mask>", "we like <mask>, you like <mask>", "<mask>", "you <mask>" + " like" * 15]
 
 
-def test_company_does_not_change_what_is_guessed() -> None:
+def test_other_texts_of_the_batch_do_not_change_a_prediction() -> None:
     together = READER.fill(TEXTS)
     assert [len(gaps) for gaps in together] == [1, 2, 1, 1]
     for text, gaps in zip(TEXTS, together, strict=True):
@@ -113,7 +113,7 @@ def test_more_gaps_than_are_computed_at_once() -> None:
     assert len({gap[0].probability for gap in gaps}) == 19  # learned positions tell them apart
 
 
-def test_a_vector_is_the_mean_of_the_hidden_states_whatever_the_company() -> None:
+def test_a_vector_is_the_mean_of_the_hidden_states_whatever_the_batch() -> None:
     texts = ["I like pizza", "soup", "we like" * 4, "you"]
     vectors = READER.embed(texts)
     assert vectors.shape == (4, 12)
@@ -164,7 +164,7 @@ def test_in_a_long_text_a_gap_is_filled_from_as_many_tokens_around_it_as_are_rea
         READER.fill(["I like <mask>", long])
 
 
-def test_a_long_text_has_the_vector_of_what_is_kept_of_it() -> None:
+def test_a_long_text_has_the_vector_of_its_truncation() -> None:
     long = "I" + " like" * 13 + " soup" * 11
     kept: dict[Truncate, str] = {"head": "I" + " like" * 13 + " soup" * 7, "tail": "like" + " like" * 9 + " soup" * 11}
     for way, text in kept.items():

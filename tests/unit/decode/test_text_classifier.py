@@ -1,4 +1,4 @@
-"""Texts labelled by a classifier: probabilities by hand, company, what is refused."""
+"""Texts labelled by a classifier: probabilities by hand, other texts of the batch, what is refused."""
 
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def test_probabilities_known_by_hand() -> None:
     assert found.probabilities == pytest.approx({"neither": 0.2, "bad": 0.5, "good": 0.3})
 
 
-def test_the_label_is_the_most_probable_whatever_the_company() -> None:
+def test_the_label_is_the_most_probable_whatever_the_batch() -> None:
     together = LABELLER.classify(TEXTS)
     assert len({found.label for found in together}) > 1
     for text, found in zip(TEXTS, together, strict=True):
@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_refused() -> None:
     )
 
 
-def test_a_long_text_is_told_by_what_is_kept_of_it_and_python_warns() -> None:
+def test_a_long_text_is_labelled_by_its_truncation_and_python_warns() -> None:
     long = "I" + " like" * 13 + " soup" * 11
     labeller = TextClassifier(LABELLER.model, TOKENIZER, max_tokens=9, truncate="tail")
     with pytest.warns(

@@ -1,4 +1,4 @@
-"""Many sources at once: order, company, shapes, and what is refused."""
+"""Many sources at once: order, the rest of the batch, shapes, and what is refused."""
 
 import itertools
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ SETTINGS = GenerationSettings(beam_size=3, n_best=2, max_margin=2)
 
 
 def test_output_is_in_the_order_of_the_input_and_equals_each_source_alone(toys: SimpleNamespace) -> None:
-    """By the definition, so neither company, padding, order nor the shape of the batch has a say."""
+    """By the definition, so neither the rest of the batch, padding, order nor the shape of the batch has a say."""
     model, ids = toys.make(), toys.ids
     found = generate(model, SOURCES, SETTINGS, batch_tokens=64, **ids)
     assert len(found) == len(SOURCES)
@@ -97,7 +97,7 @@ def test_weights_that_are_not_finite_are_reported(toys: SimpleNamespace, beam: i
 @pytest.mark.parametrize("precision", ["int8", "w8a8"])
 @pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 3}, {"beam_size": 3, "beam": "full"}], ids=str)
 @pytest.mark.parametrize("broken", [np.nan, np.inf])
-def test_so_are_those_of_a_model_that_decodes_by_machine_code(
+def test_so_are_outputs_of_a_model_that_decodes_by_cpu_kernels(
     settings: dict[str, Any], precision: Precision, broken: float
 ) -> None:
     config = TransformerConfig(source_vocab=9, target_vocab=9, d_model=8, heads=2, d_ff=8, dropout=0.0)

@@ -128,7 +128,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_settings_that_will_not_do_are_said_to_who_decodes(name: str, folder: Path, tmp_path: Path) -> None:
+def test_decoding_with_unusable_settings_says_why(name: str, folder: Path, tmp_path: Path) -> None:
     """In the words of the file, with its place. A score needs none of them."""
     path, (text, said) = folder / "generation_config.json", SPOILT[name]
     path.write_text(text)

@@ -64,7 +64,7 @@ def check(result: tuple[Pair, Any, str], width: int = 3, name: str = "x", factor
 
 
 @pytest.mark.parametrize("on", [False, True])
-def test_a_program_gives_what_its_function_gives(on: bool, request: pytest.FixtureRequest) -> None:
+def test_a_program_gives_the_values_of_its_function(on: bool, request: pytest.FixtureRequest) -> None:
     if on:
         request.getfixturevalue("is_kept")
     run = Program(scaled)

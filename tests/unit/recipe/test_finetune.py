@@ -40,7 +40,7 @@ def test_the_vocabulary_is_the_starts_and_no_part_of_what_is_kept(task: str) -> 
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_where_the_start_lies_may_change_on_resuming_and_what_is_tuned_may_not(
+def test_on_resuming_init_from_may_change_and_the_tuned_parameters_may_not(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
