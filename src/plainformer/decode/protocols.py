@@ -19,8 +19,8 @@ class CachedDecoder(Protocol):
     def extend(self, ids: Ids, state: Any, slots: CacheSlots | None = None, /) -> tuple[Logits, Any]:
         """Consume more tokens of each sentence: float32 logits after each of them, and the state after the last.
 
-        They follow each other, unless `slots` says where each goes. The logits of tokens that are not `active` are never
-        read.
+        They follow each other, unless `slots` says where each goes. The logits of tokens that are not `active` are
+        never read.
         """
         ...
 
