@@ -16,7 +16,7 @@ def lazily(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     """
 
     def find(name: str) -> Any:
-        if name not in homes and (new := PUBLIC.get(name)) in homes:
+        if name not in homes and (new := PUBLIC.get(name, "")) in homes:
             say(f"{package}.{name}", f"{package}.{new}")
             name = new
         if name not in homes:

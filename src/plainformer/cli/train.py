@@ -67,7 +67,7 @@ def train(
     """Train a model as RECIPE says, and score it on its test set.
 
     The recipe's task says what the model is: a translator, a language model, a masked language model or a classifier.
-    With --from it is not a new one: its shape and vocabulary are those of MODEL, a run or a model folder.
+    With --from it is not a new one: it has the shape and vocabulary of MODEL, a run or a model folder.
 
     plainformer recipes lists the recipes, and plainformer settings all that --set can change.
     """

@@ -236,7 +236,7 @@ def _taken(search: Search) -> Bool[Array, " slots"]:
 
 
 def _visible(query: Query, ancestors: Int[Array, "batch beam slots"]) -> Bool[Array, "batch 1 beam places"]:
-    """The places of the state that each row sees: what was read before the search, and those of its ancestors.
+    """The places of the state that each row sees: the prompt's, and the places of its ancestors.
 
     Kept, as all layers ask for it: a compiler that fuses would compare ancestors for every score of every head.
     """

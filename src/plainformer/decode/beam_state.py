@@ -41,7 +41,7 @@ class Search(eqx.Module):
     max_lengths: the most tokens of each sentence; 0 where there is none.
     step: how many tokens a sentence's live hypotheses have.
     last: the token that each row consumes next.
-    ancestors: the row in which a hypothesis, or its ancestor, stood in a slot; -1 in those of other sentences.
+    ancestors: the row in which a hypothesis, or its ancestor, stood in a slot; -1 in the slots of other sentences.
     finished: those that left the beam, `count` of them.
     """
 

@@ -26,7 +26,7 @@ from plainformer.shapes import Array, Bool, Ids, Int, Valid
 LEAST = 32  # rows of a stage, beams counted: it reads all weights, which for few rows takes longer than computing
 FREE = 2  # rows of a stage are filled again when one in so many is free
 SPARE = 4  # slots that whoever moves on need not have filled: one in so many
-GROWTH = 8  # from the slots of a stage to those of the next
+GROWTH = 8  # from the slots of a stage to the slots of the next
 
 Found = list[tuple[int, list[Hypothesis]]]
 """Sentences, by their places among the sources, and their hypotheses."""
@@ -123,7 +123,7 @@ def search_pool(
     for own, next_shape in zip(shape.rows, later, strict=True):
         turns = _Stage(query, own, next_shape).turns(turns)
     for turn in turns:
-        assert not isinstance(turn, Arrivals)  # nobody outgrows the last stage
+        assert not isinstance(turn, Arrivals)  # no sentence outgrows the last stage
         yield turn
 
 

@@ -195,7 +195,7 @@ class MaskFiller:
         return ids
 
     def _windows(self, ids: list[int]) -> list[tuple[list[int], list[int]]]:
-        """A text as rows that the model can read, each with the places of those gaps in it that it is to fill: one row
+        """A text as rows that the model can read, each with the places of its gaps: one row
         for all gaps, or, of a text that is too long, one for each, in whose middle it stands."""
         gaps = [place for place, id in enumerate(ids) if id == self._mask_id]
         if len(ids) <= self.max_text_tokens:

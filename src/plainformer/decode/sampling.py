@@ -44,8 +44,8 @@ def in_range(number: float) -> float:
 def likely(logits: Float[Array, "rows vocab"], settings: SamplingSettings) -> Float[Array, "rows vocab"]:
     """The logits to draw from: -inf for every token that the settings leave out.
 
-    In this order: temperature; the `top_k` best (Fan et al. 2018); of those the smallest set that has `top_p` of their
-    probability (Holtzman et al. 2020); of those the ones at least `min_p` times as probable as the best (Nguyen et al.
+    In this order: temperature; the `top_k` best (Fan et al. 2018); of these the smallest set that has `top_p` of their
+    probability (Holtzman et al. 2020); of these the ones at least `min_p` times as probable as the best (Nguyen et al.
     2024). Of equals, the lower ids stay. NaN stays, too: the row is none to draw from.
     """
     # The best is moved to 0 first: divided by a tiny temperature, the others then overflow to -inf, not to inf.

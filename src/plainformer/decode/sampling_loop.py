@@ -28,7 +28,7 @@ from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Int, Key, UInt32
 
 UNWRITTEN = -1
-ROUND = 64  # texts and windows have room for a multiple of this, so that those of like length share a program
+ROUND = 64  # texts and windows have room for a multiple of this, so that texts of like length share a program
 # What is known is read in pieces: how long they are, and for how many tokens or more. A longer one reads the weights
 # less often; a few lengths are few shapes to compile, and the longest bounds the memory. A prompt that is no longer
 # than the shortest is read token by token, by the program that writes: one less to compile.
@@ -74,7 +74,7 @@ def continuations(
     Args:
         prompts: token ids, at least one each.
         numbers: the number of each row among the samples of its prompt (0 by default), which its choices depend on.
-        suppress_tokens: ids that are never written, beside those of the settings.
+        suppress_tokens: ids that are never generated, beside the settings' own.
         burst: the most tokens that a turn brings; 1 to see each as it comes.
         on_slide: called whenever a text does not fit the context and a window of it is opened.
 
@@ -144,7 +144,7 @@ def _lengths_read(known: int, last: int, context: int) -> set[int]:
 def _texts_and_ends(pages: _Pages, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """What was written. Raises WorkError where a token is none of the vocabulary's `rows`: what `sample` makes of NaN.
 
-    Behind its end a text is written as long as others go on, and nobody reads it.
+    Behind its end a text is written as long as other rows go on, and that part is cut off.
     """
     texts, ends = np.asarray(pages.texts), np.asarray(pages.ends)
     is_read = np.arange(texts.shape[1])[None, :] < ends[:, None]

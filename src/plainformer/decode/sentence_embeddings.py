@@ -129,7 +129,7 @@ def encoded(
 def by_length(
     compute: Program, model: eqx.Module, rows: Sequence[Sequence[int]], config: EncoderConfig, width: int
 ) -> NDArray[np.float32]:
-    """`compute(model, ids, valid)` of all rows (texts, width), those of like length together.
+    """`compute(model, ids, valid)` of all rows (texts, width), rows of like length together.
 
     Raises:
         WorkError: as `check_finite`.

@@ -272,7 +272,7 @@ class TextGenerator:
 
     @cached_property
     def _decoder(self) -> LanguageModel:
-        """The model that writes."""
+        """The model that generates."""
         return prepare(self.model, self.weights)
 
     @cached_property
@@ -289,7 +289,7 @@ class TextGenerator:
         prompt.
 
         Raises:
-            InputError: they will not do, or those of the writer's folder.
+            InputError: these settings will not do, or the folder's.
         """
         if self.unusable is not None:
             raise self.unusable

@@ -41,7 +41,7 @@ INSTEAD = {
 
 
 def load_recipe(path: str | PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
-    """The recipe in a TOML file, or of those that come with plainformer the one of that name, changed by overrides.
+    """The recipe in a TOML file, or the one of that name that comes with plainformer, changed by overrides.
 
     Args:
         path: a file, or a name such as "demo".
@@ -106,7 +106,7 @@ def parse_recipe(
 
 
 def _place(key: str, text: str, where: str, overrides: Sequence[str], guilty: Sequence[str] = ()) -> str:
-    """Where what is wrong with a key was written: in an override, of those that are guilty if there are any, or a line
+    """Where what is wrong with a key was written: in an override, a guilty one if there is any, or a line
     of the file, whose name is `where`."""
     old = [old for old, new in renamed.RECIPE.items() if new == key]
     # A key that is not there has its section's line, which comes first.

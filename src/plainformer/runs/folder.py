@@ -41,7 +41,7 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
 
     Raises:
         InputError: a run is there and neither `resume` nor `overwrite` is asked for, or it is another recipe's, has
-            more steps behind it or lost its checkpoints, or the folder is somebody else's.
+            more steps behind it or lost its checkpoints, or the folder is no run's.
     """
     exists = (folder / "recipe.toml").exists()
     if exists and resume:

@@ -117,7 +117,7 @@ def run_recipe(
 
 
 def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> tuple[Tokenizers, PreparedTask, Mesh]:
-    """Tokenizers, those of the `old` run or new ones; batches, objective and devices."""
+    """Tokenizers, the `old` run's or new ones; batches, objective and devices."""
     tokenizers = old_tokenizers(task, old) if old else task.learn_tokenizers(console)
     mesh = data_mesh(recipe.train.mesh)
     if recipe.train.tensorboard:
@@ -128,8 +128,8 @@ def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> 
 
 @partial(jax.jit, static_argnums=0)
 def _keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
-    """Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data: those
-    of initial weights, of dropout, and of pairs of low rank."""
+    """Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data: for
+    initial weights, for dropout, and for LoRA's pairs."""
     key = jax.random.key(seed)
     return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1), jax.random.fold_in(key, 2)
 

@@ -24,7 +24,7 @@ class Console(NamedTuple):
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """Those of a run: source and target of a translator; with one vocabulary, one object twice."""
+    """The tokenizers of a run: source and target of a translator; with one vocabulary, one object twice."""
 
     source: Tokenizer
     target: Tokenizer
@@ -36,7 +36,7 @@ class Tokenizers:
 
     @classmethod
     def of(cls, pretrained: Pretrained, console: Console) -> "Tokenizers":
-        """Those of the model that training starts from."""
+        """The tokenizers of the model that training starts from."""
         source, target = pretrained.content.source_tokenizer, pretrained.content.target_tokenizer
         second = "" if target is source else f" and {target.vocab_size:,}"
         console.say(f"tokenizer: that of the model it starts from, {source.vocab_size:,}{second} tokens")
@@ -55,15 +55,15 @@ class PreparedTask:
     Attributes:
         config: of the model to be trained.
         objective: what it learns.
-        batches: those of steps first to last.
-        dev_batches: those of the development set.
+        batches: the batches of steps first to last.
+        dev_batches: the batches of the development set.
         content: a trained model as the folder that is kept of it.
         describe: more figures of the development set, from its mean NLL (nats a token).
         bleu: BLEU of a model's translations of the development set, for the tasks that have it.
         samples: lines to show of what a model makes of some of the development set, for the tasks that have them.
         shapes: how many shapes of batch there are, each of which is a program to compile.
         initial: the model to start from, where it is not a new one.
-        new_parts: of the model to start from, those that it did not have.
+        new_parts: parts of the model that the one to start from did not have.
         unit: what the throughput counts.
     """
 

@@ -78,7 +78,7 @@ class TextTask:
         return tokens
 
     def blocks(self, tokens: Tokens, context: int, devices: int, console: Console) -> BlockLoader:
-        """The blocks to train on. Raises InputError where those of a batch cannot be shared out evenly."""
+        """The blocks to train on. Raises InputError where a batch's blocks cannot be shared out evenly."""
         rows, train = self.recipe.data.batch_size, self.recipe.train
         if rows % (devices * train.accumulate):
             raise InputError(

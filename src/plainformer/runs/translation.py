@@ -27,7 +27,7 @@ from plainformer.tokenizer import Tokenizer, train_bpe, train_character, train_w
 
 
 def read_pairs_of(recipe: TranslationRecipe, name: str, target_name: str | None = None) -> Pairs:
-    """One set of the recipe's data, by its name there, or by those of its two sides.
+    """One set of the recipe's data, by its name there, or by the names of its two sides.
 
     Raises:
         InputError: it is missing or broken.
@@ -76,7 +76,7 @@ class TranslationTask:
         return {name: kept_pairs(part, self.recipe.data) for name, part in found.items() if part}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
-        """Tokenizers of the recipe's kind, learnt from both sides together or from each, or those of the start."""
+        """Tokenizers of the recipe's kind, learnt from both sides together or from each, or the pretrained model's."""
         if self.pretrained:
             return Tokenizers.of(self.pretrained, console)
         options, pairs = self.recipe.tokenizer, self.train

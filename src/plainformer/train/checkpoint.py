@@ -42,7 +42,7 @@ class Restored(NamedTuple):
 
 @dataclass(frozen=True)
 class RetentionPolicy:
-    """Which checkpoints are kept: the newest, and before it the last `count - 1` of those that are due `every` steps.
+    """Which checkpoints are kept: the newest, and before it the last `count - 1` that are due `every` steps.
 
     One that a signal asked for in between goes with the next, so that it has no part in an average: what is kept at a
     step does not depend on how often the run was interrupted before. One that was due when it was saved stays so,
@@ -57,7 +57,7 @@ class RetentionPolicy:
         return step % self.every == 0
 
     def of(self, steps: Sequence[int]) -> list[int]:
-        """Those of `steps`, oldest first, that are kept."""
+        """The steps of `steps`, oldest first, whose checkpoints are kept."""
         regular = [step for step in steps[:-1] if self.due.get(step, self.is_due(step))]
         return [*regular[len(regular) - min(self.count - 1, len(regular)) :], *steps[-1:]]
 
@@ -148,7 +148,7 @@ class Checkpoints:
     def restore(self, like: TrainState) -> Restored | None:
         """The newest checkpoint that can be read, in the shape and on the devices of `like`; None if there is none.
 
-        Its layers are written out, whether or not those of `like` are in a loop.
+        Its layers are written out, whether or not the layers of `like` are in a loop.
 
         One that cannot be read is reported and, where an older one can, put aside as `STEP.unreadable`, so that its
         step can be saved again.

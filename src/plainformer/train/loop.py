@@ -214,7 +214,7 @@ def _interruption() -> Iterator[Callable[[], bool]]:
 
     try:
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: signals are somebody else's
+    except ValueError:  # not the main thread: signals are another thread's
         before = {}
     try:
         yield lambda: bool(came)

@@ -19,7 +19,7 @@ def least_in_loop(scan: str, *, optimizer: str, frozen: Collection[str]) -> int 
     Args:
         scan: "on", "off", or "auto": on accelerators, from `MANY` layers on.
         optimizer: its name; Muon takes matrices one by one.
-        frozen: parameters that do not train, by `parameter_names`, which may be those of some layers alone.
+        frozen: parameters that do not train, by `parameter_names`, which may be parameters of some layers alone.
 
     Raises:
         InputError: loops are asked for where they cannot be.

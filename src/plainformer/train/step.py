@@ -37,7 +37,7 @@ class StepSettings:
     accumulate: microbatches of a batch, computed one after the other; the result is that of the whole batch (with
         dropout, each has masks of its own).
     compute_dtype: dtype of activations and of the weights that meet them; parameters stay float32.
-    frozen: parameters that stay as they are, by `parameter_names`; no gradient of theirs is computed.
+    frozen: parameters that stay as they are, by `parameter_names`; their gradients are not computed.
     remat: whether layers keep their inputs alone, and are computed again for the gradient; the result is the same.
     """
 
