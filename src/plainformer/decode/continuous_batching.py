@@ -192,7 +192,7 @@ class _Stage:
         return rows
 
     def _leave(self, leaving: Bool[np.ndarray, " rows"]) -> dict[int, int]:
-        """The rows of those who leave, and whose they are no longer."""
+        """The rows of sentences that leave the stage, which are free from now on, with the sentence of each."""
         gone = {row: owner for row, owner in enumerate(self._owners) if owner is not None and leaving[row]}
         for row in gone:
             self._owners[row] = None

@@ -261,12 +261,17 @@ def test_length_penalties_are_those_of_their_papers() -> None:
     np.testing.assert_array_equal(GenerationSettings(length_penalty="none").length_weights(3), np.ones(4))
 
 
-@pytest.mark.parametrize("stop", ["decided", "estimate", "enough"])
+@pytest.mark.parametrize("early_stopping", ["never", "heuristic", "first"])
 @pytest.mark.parametrize("beam", [1, 2, 4])
 @pytest.mark.usefixtures("_candidates")
-def test_the_full_beam_equals_its_definition(toys: SimpleNamespace, beam: int, stop: Any) -> None:
+def test_the_full_beam_equals_its_definition(toys: SimpleNamespace, beam: int, early_stopping: Any) -> None:
     settings = GenerationSettings(
-        beam_size=beam, length_penalty="average", alpha=1.0, n_best=1 + beam // 2, beam="full", stop=stop
+        beam_size=beam,
+        length_penalty="average",
+        alpha=1.0,
+        n_best=1 + beam // 2,
+        beam="full",
+        early_stopping=early_stopping,
     )
     shrinking = replace(settings, beam="shrinking", early_stopping="never")
     felt = False

@@ -64,7 +64,7 @@ def test_who_moves_on_is_found_as_if_alone(
         moves.append(arguments[1].tokens.shape[2])
         return move(*arguments)
 
-    monkeypatch.setattr(pool, "stages", lambda first, longest: cache_buckets(slots, longest))
+    monkeypatch.setattr(pool, "cache_buckets", lambda first, longest: cache_buckets(slots, longest))
     monkeypatch.setattr(pool, "hand_over", noted)
     found = generate(model, sources, settings, batch_tokens=128, **ids)
     assert set(moves) == set(cache_buckets(slots, settings.bound(8))[1:])  # some to every stage
