@@ -16,7 +16,7 @@ BATCH = 32  # sentences: the quickest of those tried on a small model
 
 
 def precisions() -> list[str]:
-    """The compute types that it has on this processor, float32 first; none where it is not installed."""
+    """The compute types that it has on this CPU, float32 first; none where it is not installed."""
     try:
         import ctranslate2
     except ImportError:

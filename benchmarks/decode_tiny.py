@@ -85,7 +85,7 @@ def _ours(name: str, folder: Path, threads: int) -> tuple[Callable[[], object], 
     sources = pieces.encode_batch(lines)
     known = [id for id in range(translator.model.config.target_vocab) if id != said.unk_id]
     model = translator.model if precision == "float32" else prepare(translator.model, precision)
-    found = generate(model, sources, translator.settings, **special, allowed=known)
+    found = generate(model, sources, translator.settings, **special, allowed_tokens=known)
     tokens = [list(hypotheses[0].ids) for hypotheses in found]
     assert said.decode_batch(tokens) == texts
     if precision == OURS[0]:

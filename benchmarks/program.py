@@ -37,7 +37,7 @@ def rows(options: Namespace) -> dict[str, Row]:
         alone,
         (AtMost(1.5),),
         nothing_to_compare,
-        "A GPT of width 384, blocks of 256 tokens; layers written out, as they are on a processor, and in a loop "
+        "A GPT of width 384, blocks of 256 tokens; layers written out, as they are on a CPU, and in a loop "
         '(`train.scan = "on"`).',
         TIMES,
         rounds=3,

@@ -14,10 +14,10 @@ from plainformer.lazy import lazily
 
 if TYPE_CHECKING:
     from plainformer.decode.load import load
-    from plainformer.decode.mask_filler import Reader
+    from plainformer.decode.mask_filler import MaskFiller
     from plainformer.decode.settings import GenerationSettings, SamplingSettings
-    from plainformer.decode.text_classifier import Labeller
-    from plainformer.decode.text_generator import Continuation, TextScore, Writer
+    from plainformer.decode.text_classifier import TextClassifier
+    from plainformer.decode.text_generator import Continuation, TextGenerator, TextScore
     from plainformer.decode.translator import Translation, Translator
     from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
     from plainformer.models.encoder import Classifier, MaskedLanguageModel
@@ -45,16 +45,17 @@ __all__ = [
     "EncoderConfig",
     "GenerationSettings",
     "InputError",
-    "Labeller",
     "LanguageModel",
     "LanguageModelConfig",
     "LanguageRecipe",
+    "MaskFiller",
     "MaskedLanguageModel",
     "MaskedRecipe",
     "PlainformerError",
-    "Reader",
     "Recipe",
     "SamplingSettings",
+    "TextClassifier",
+    "TextGenerator",
     "TextScore",
     "Tokenizer",
     "Transformer",
@@ -63,7 +64,6 @@ __all__ = [
     "TranslationRecipe",
     "Translator",
     "WorkError",
-    "Writer",
     "__version__",
     "load",
     "load_recipe",
@@ -85,23 +85,23 @@ __getattr__ = lazily(
         "Continuation": "decode.text_generator",
         "EncoderConfig": "models.config",
         "GenerationSettings": "decode.settings",
-        "Labeller": "decode.text_classifier",
         "LanguageModel": "models.language_model",
         "LanguageModelConfig": "models.config",
         "LanguageRecipe": "recipe",
+        "MaskFiller": "decode.mask_filler",
         "MaskedLanguageModel": "models.encoder",
         "MaskedRecipe": "recipe",
-        "Reader": "decode.mask_filler",
         "Recipe": "recipe",
-        "TranslationRecipe": "recipe",
         "SamplingSettings": "decode.settings",
+        "TextClassifier": "decode.text_classifier",
+        "TextGenerator": "decode.text_generator",
         "TextScore": "decode.text_generator",
         "Tokenizer": "tokenizer",
         "Transformer": "models.transformer",
         "TransformerConfig": "models.config",
         "Translation": "decode.translator",
+        "TranslationRecipe": "recipe",
         "Translator": "decode.translator",
-        "Writer": "decode.text_generator",
         "load": "decode.load",
         "load_recipe": "recipe",
         "run_recipe": "runs.run",

@@ -35,6 +35,7 @@ from plainformer.files.safetensors import (
 from plainformer.given import or_near
 from plainformer.models.parameters import named_parameters, named_shapes, with_weights
 from plainformer.nn.lora import named_pairs, update_of
+from plainformer.renamed import first_names
 from plainformer.shapes import Array
 
 ADAPTER_WEIGHTS = ADAPTERS[0]
@@ -147,6 +148,7 @@ def hash_of_model(folder: Path) -> str:
     for name in ("config.json", ADAPTER_CONFIG):
         if (folder / name).exists():
             values = read_object(folder / name)
+            values = first_names(values) if name == "config.json" else values
             said = {key: value for key, value in values.items() if key not in ("about", BASE, BASE_FROM_HERE)}
             digest.update(json.dumps(said, sort_keys=True, separators=(",", ":")).encode("ascii"))
     return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Which devices a program runs on, and how many cores and what instructions the processor has."""
+"""Which devices a program runs on, and how many cores and what instructions the CPU has."""
 
 import os
 import platform as system
@@ -13,7 +13,7 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def processor() -> list[str]:
+def cpu_description() -> list[str]:
     """Which it is, and what it can do, as Linux says of the first; elsewhere, as Python does."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as lines:
@@ -59,5 +59,5 @@ def on_one_processor(x: Any) -> bool:
 
 
 def on_one_accelerator(x: Any) -> bool:
-    """Whether an array, or one that is traced, is on a single device, and that no processor."""
+    """Whether an array, or one that is traced, is on a single device that is not a CPU."""
     return default_device().platform != "cpu" and devices_of(x) == 1

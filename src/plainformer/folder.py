@@ -17,6 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
 
+from plainformer import renamed
 from plainformer.adapter import (
     ADAPTER_CONFIG,
     ADAPTER_WEIGHTS,
@@ -63,7 +64,7 @@ class GenerationFile:
     """Where the settings of decoding are from.
 
     path: the file; None where they are from none.
-    keys: of another library's file: our names of settings -> its names.
+    keys: of another library's file, or an earlier version's: our names of settings -> its names.
     left_out: what it says that has no counterpart here, with its values.
     damage: why it cannot be read, if so: there are no settings then, and whoever decodes is told.
     """
@@ -178,14 +179,17 @@ def _load_one(folder: Path, base: Path | None = None) -> ModelFolder:
     if fingerprints != [source.fingerprint, target.fingerprint]:
         raise InputError("the tokenizer is not the one that this model was trained with", where=str(folder))
     model = _load_model(config, folder, base)
-    path, generation, damage = folder / "generation_config.json", {}, None
+    path, written, generation, damage = folder / "generation_config.json", {}, {}, None
     try:
-        generation = read_object(path)
+        written = read_object(path)
+        generation = renamed.generation(written)
     except InputError as error:
         if isinstance(config, EncoderConfig):  # its vectors are as the file says
             raise
         damage = error
-    return ModelFolder(model, source, target, generation, about, generation_file=GenerationFile(path, damage=damage))
+    old = {new: name for name, new in renamed.GENERATION.items() if name in written}
+    file = GenerationFile(path, old, damage=damage)
+    return ModelFolder(model, source, target, generation, about, generation_file=file)
 
 
 class _Laid(NamedTuple):

@@ -51,7 +51,7 @@ class LanguageObjective(NamedTuple):
     def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums:
         """`model` is a `models.LanguageModel`, `batch` a `data.block.Blocks`; without a key, dropout is off."""
         hidden = model.decode(batch.ids, key=key)
-        return _over_tokens(hidden, model, batch.following, batch.valid, self.smoothing, model.config.vocab)
+        return _over_tokens(hidden, model, batch.targets, batch.valid, self.smoothing, model.config.vocab)
 
 
 class MaskedObjective(NamedTuple):
@@ -63,8 +63,8 @@ class MaskedObjective(NamedTuple):
         """`model` is a `models.MaskedLanguageModel`, `batch` a `data.masking.MaskedBatch`; dropout with a key."""
         hidden = model.encoder.encode(batch.ids, batch.valid, key=key)
         # Logits are computed at the places alone, a seventh of them all.
-        chosen = jnp.take_along_axis(hidden, batch.places[:, :, None], axis=1)
-        answer = batch.targets, batch.counted, self.smoothing, model.config.vocab
+        chosen = jnp.take_along_axis(hidden, batch.masked_positions[:, :, None], axis=1)
+        answer = batch.targets, batch.loss_mask, self.smoothing, model.config.vocab
         return _over_tokens(model.transformed(chosen), model, *answer, model.output_bias, has_padding=True)
 
 
@@ -76,4 +76,4 @@ class ClassificationObjective(NamedTuple):
     def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums:
         """`model` is a `models.Classifier`, `batch` a `data.labelled_loader.LabelledBatch`; dropout with a key."""
         logits = model(batch.ids, batch.valid, key=key)
-        return cross_entropy(logits, batch.labels, batch.counted, smoothing=self.smoothing)
+        return cross_entropy(logits, batch.labels, batch.loss_mask, smoothing=self.smoothing)

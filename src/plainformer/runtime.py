@@ -37,7 +37,7 @@ def keep_freed_memory(*, one_heap: bool = True) -> None:
 
 
 def compute_where_called() -> None:
-    """Have a program for one processor device run in the thread that calls it; JAX would hand it to one of its own.
+    """Have a program for one CPU device run in the thread that calls it; JAX would hand it to one of its own.
 
     The memory of a training step then comes from the heap of the main thread, where that trains. The heap of any other
     thread ends at 64 MB, and what is larger is mapped afresh each time, whatever was said about freed memory.
@@ -51,7 +51,7 @@ def collect_garbage_rarely() -> None:
     """Have Python look for garbage when 100,000 more objects were made than freed; by itself it does at 700 or 2,000.
 
     Imports and tracing make hundreds of thousands of objects that stay, and each look goes through many of them: a
-    tenth of the processor time of a start. Arrays are freed as ever, when nothing refers to them any more.
+    tenth of the CPU time of a start. Arrays are freed as ever, when nothing refers to them any more.
     """
     gc.set_threshold(100_000)
 

@@ -44,7 +44,7 @@ def test_a_header_names_command_cost_and_score(path: Path) -> None:
 def test_bpe_can_spell_any_text_in_every_recipe(path: Path) -> None:
     """Whatever the kind of tokens that the recipe is made for."""
     recipe = load_recipe(path)
-    if recipe.model.start:
+    if recipe.model.init_from:
         return  # the vocabulary is that of another model
     options = load_recipe(path, ["tokenizer.kind=bpe"]).tokenizer
     if not isinstance(options, VocabularyOptions):

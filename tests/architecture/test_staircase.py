@@ -13,7 +13,20 @@ PACKAGE = "plainformer"
 
 # From the ground up. The ground floor is one room of single files; everywhere else a name is a room of its own.
 FLOORS = (
-    {"devices", "errors", "extras", "files", "given", "lazy", "runtime", "shapes", "shipped", "spelling", "table"}
+    {
+        "devices",
+        "errors",
+        "extras",
+        "files",
+        "given",
+        "lazy",
+        "renamed",
+        "runtime",
+        "shapes",
+        "shipped",
+        "spelling",
+        "table",
+    }
     | {"waiting"},
     {"equations"},
     {"kernels"},

@@ -17,7 +17,7 @@ def folder_of(trained, tmp_path):
 
 
 def train(cli, trained, data, *options):
-    """Try to train on `data`; nothing may come of it on the disk."""
+    """Try to train on `data`; nothing may be left on the disk."""
     run = data.parent / "run"
     outcome = cli("train", trained.recipe, "--run", run, "--data", data, *options)
     assert not run.exists()

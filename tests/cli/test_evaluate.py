@@ -47,7 +47,7 @@ def test_the_translations_are_those_of_translate(evaluated, cli, trained):
     assert outcome.out.split("\n")[:-1] == evaluated.lines
 
 
-def test_what_is_printed_is_what_is_reported(evaluated):
+def test_the_printed_figures_are_those_of_the_report(evaluated):
     for figure in (f"BLEU {evaluated.report['scores']['bleu']:.1f} ", "11 pairs", "perplexity "):
         assert figure in evaluated.outcome.out
     assert evaluated.report["data"].endswith("/test")

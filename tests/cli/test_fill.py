@@ -13,7 +13,7 @@ TEXTS = ["the m<mask>n", "a <mask>at<mask>the", "<mask>"]
 MODELS = ["masked", "masked-bpe"]
 
 
-def blocks(reader: plainformer.Reader, texts: list[str], top: int = 5) -> str:
+def blocks(reader: plainformer.MaskFiller, texts: list[str], top: int = 5) -> str:
     """What has to be printed; how a token stays on its line, test_escapes has."""
     found = []
     for text, gaps in zip(texts, reader.fill(texts, top=top), strict=True):

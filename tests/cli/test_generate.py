@@ -173,7 +173,7 @@ def test_rounded_weights_write_what_the_rounded_model_prefers(cli, models, weigh
     model, ids = prepare(writer.model, weights), writer.tokenizer.encode("abc")
     for _ in range(6):
         logits = np.array(model(jnp.asarray([ids]))[0, -1])
-        logits[list(writer._special["forbidden"])] = -np.inf
+        logits[list(writer._special["suppress_tokens"])] = -np.inf
         ids.append(int(logits.argmax()))
     assert said.out == writer.tokenizer.decode(ids) + "\n"
 

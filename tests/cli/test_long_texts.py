@@ -73,7 +73,7 @@ def test_training_says_how_many_were_truncated_how_and_by_which_setting(trained,
     )
 
 
-def test_what_was_trained_on_is_what_is_read_afterwards(cli, trained):
+def test_texts_are_truncated_after_training_as_in_training(cli, trained):
     run, _ = trained
     line = "good film, I thought, and it is lovely 7"
     outcome = cli("classify", run, line)

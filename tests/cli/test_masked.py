@@ -163,7 +163,7 @@ def test_whole_words_of_a_byte_pair_vocabulary_train(cli, reader, tmp_path):
         (["mask.shares=0.2"], "unknown key mask.shares; did you mean mask.share"),
         (["model.context=5000"], "the text has"),
         (["model.preset=gpt2"], "gpt2 is another kind of model; the presets for this task are"),
-        (["model.start=elsewhere"], "the shape is that of the model it starts from"),
+        (["model.init_from=elsewhere"], "the shape is that of the model it starts from"),
         (["generate.top_p=0.5"], "unknown section [generate]"),
         (["task=masked-language"], 'there is no task "masked-language"; did you mean masked-language-model'),
     ],

@@ -98,7 +98,7 @@ def test_in_python_a_refusal_speaks_of_arguments(trained, tmp_path) -> None:
     (tmp_path / "recipe.toml").write_text("")
     with pytest.raises(InputError, match=r"plainformer\.run_recipe\(plainformer\.load_recipe\(.*, resume=True\)"):
         load(tmp_path)
-    assert (option("resume"), option("from", "MODEL", python="model.start")) == ("resume=True", "model.start")
+    assert (option("resume"), option("from", "MODEL", python="model.init_from")) == ("resume=True", "model.init_from")
     with for_the_shell():
         assert (option("resume"), option("max_tokens", "3")) == ("--resume", "--max-tokens 3")
         assert said_of("a.b=3") == "--set a.b=3"

@@ -188,7 +188,7 @@ class Terminal(io.BytesIO):
         return True
 
 
-def test_who_types_is_told_what_is_waited_for(cli, models):
+def test_a_terminal_is_told_what_is_waited_for(cli, models):
     outcome = cli("score", models["character"], stdin=Terminal(b"the sun\n"))
     assert outcome.out == cli("score", models["character"], "the sun").out
     assert outcome.err == "reading the text from the terminal; Ctrl-D on a line of its own ends it\n"

@@ -98,9 +98,9 @@ def test_a_translator_trains_on_packed_rows(cli, trained, tmp_path):
 
 
 def test_what_a_training_makes_once_is_said_once(spawn, finished, trained, tmp_path, monkeypatch):
-    """In processes of their own, so that nothing is there yet. In 16 bits no machine code is used, nor made."""
+    """In processes of their own, so that nothing is there yet. In 16 bits no CPU kernel is used, nor compiled."""
     monkeypatch.setenv("PLAINFORMER_CACHE", str(tmp_path / "cache"))
-    said = "machine code for this processor is being made, the first time"
+    said = "CPU kernels are being compiled, the first time"
     for dtype, is_said in (("bfloat16", False), ("float32", True), ("float32", False)):
         settings = ("train.steps=2", "model.heads=1", f"train.compute_dtype={dtype}")
         options = [word for value in settings for word in ("--set", value)]
@@ -120,7 +120,7 @@ def test_what_a_training_makes_once_is_said_once(spawn, finished, trained, tmp_p
     ids=["heads 8 wide", "heads 16 wide", "in 16 bits"],
 )
 def test_a_training_on_packed_rows_says_where_most_of_attention_is_for_nothing(cli, trained, tmp_path, settings, warns):
-    """Machine code alone passes over the scores of other texts; where it does not serve, training goes on all the same.
+    """A CPU kernel alone passes over the scores of other texts; where it does not serve, training goes on all the same.
 
     A model of 16 has one head as wide as a vector, or two of half its width.
     """

@@ -16,7 +16,7 @@ task = "language-model"
 text = "{text}"
 batch_size = 4
 [model]
-start = "{start}"
+init_from = "{start}"
 [optimizer]
 name = "adamw"
 weight_decay = 0.1
@@ -276,13 +276,16 @@ def test_an_adapter_without_its_base_or_with_another_is_one_line(cli, tuned, rec
         ),
         (['tune.freeze=["*"]'], "tune.freeze: every parameter is frozen, and nothing trains; freeze fewer"),
         (["tune.lora_rank=0"], "tune.lora_rank is 0 and must be greater than or equal to 1"),
-        (["model.context=8"], "the shape is that of the model it starts from; leave out model.context, or model.start"),
+        (
+            ["model.context=8"],
+            "the shape is that of the model it starts from; leave out model.context, or model.init_from",
+        ),
         (
             ["tokenizer.vocab_size=99"],
-            "is that of the model it starts from; leave out tokenizer.vocab_size, or model.start",
+            "is that of the model it starts from; leave out tokenizer.vocab_size, or model.init_from",
         ),
-        (["tokenizer.kind=bpe"], "is that of the model it starts from; leave out tokenizer.kind, or model.start"),
-        (["model.start=nowhere"], "nowhere: there is no such model folder; name a run, or a model folder"),
+        (["tokenizer.kind=bpe"], "is that of the model it starts from; leave out tokenizer.kind, or model.init_from"),
+        (["model.init_from=nowhere"], "nowhere: there is no such model folder; name a run, or a model folder"),
     ],
 )
 def test_what_will_not_do_is_one_line_and_leaves_nothing(cli, recipe, tmp_path, settings, said):
@@ -344,7 +347,7 @@ def test_a_translator_and_a_masked_model_are_tuned_too(cli, trained, models, rec
     assert said[0] == said[1] != ""
     assert '"bleu"' in (run / "metrics.jsonl").read_text()
     error = cli("train", trained.recipe, "--run", tmp_path / "no", "--from", trained.folder).last_line()
-    assert error.endswith("the shape is that of the model it starts from; leave out model.d_model, or model.start")
+    assert error.endswith("the shape is that of the model it starts from; leave out model.d_model, or model.init_from")
 
     words = tmp_path / "words.txt"
     words.write_text("the moon and the sun, a man, a cat, " * 9, encoding="utf-8")

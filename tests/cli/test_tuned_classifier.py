@@ -36,7 +36,7 @@ def tuned(cli, program_cache, texts, start, tmp_path_factory):
     """A classifier that starts from it, trained so little that it is still seen: (recipe, run, outcome)."""
     root = tmp_path_factory.mktemp("tuned")
     recipe = root / "tuned.toml"
-    text = RECIPE.format(folder=texts, model=f'start = "{start}"', training=training(steps=2, peak=1e-7))
+    text = RECIPE.format(folder=texts, model=f'init_from = "{start}"', training=training(steps=2, peak=1e-7))
     text = text.replace('[tokenizer]\nkind = "character"\nbyte_fallback = false\n', "")
     recipe.write_text(text, encoding="utf-8")
     outcome = cli("train", recipe, "--run", root / "run")
@@ -102,11 +102,11 @@ def test_a_classifier_made_of_a_bert_is_a_bert_again(cli, texts, tuned, tmp_path
     tokenizer = load_folder(tuned[1] / "last").source_tokenizer
     config = EncoderConfig(
         vocab=tokenizer.vocab_size, layers=1, context=48, d_model=20, d_ff=28, heads=4, norm_position="post",
-        token_types=2, embedding_norm=True, transform=True, output_bias=True, enclosed=True, pad_vocab_to=1,
+        token_types=2, embedding_norm=True, mlm_transform=True, output_bias=True, add_cls_sep=True, pad_vocab_to=1,
     )  # fmt: skip
     start, run, out = tmp_path / "start", tmp_path / "run", tmp_path / "out"
     save_folder(ModelFolder(MaskedLanguageModel(config, key=jax.random.key(3)), tokenizer, tokenizer), start)
-    settings = (f"model.start={start}", "tune.lora_rank=2", "schedule.peak=0.03", "data.test=")
+    settings = (f"model.init_from={start}", "tune.lora_rank=2", "schedule.peak=0.03", "data.test=")
     outcome = cli("train", tuned[0], "--run", run, *(part for one in settings for part in ("--set", one)))
     assert outcome.code == 0, outcome
     assert json.loads((run / "best" / "adapter_config.json").read_text())["modules_to_save"] == ["output", "pooling"]
@@ -134,7 +134,7 @@ def test_a_frozen_encoder_stays_to_the_bit(cli, tuned, start, tmp_path):
 def test_a_start_that_changed_is_refused_by_name(cli, tuned, start, tmp_path):
     recipe, run, _ = tuned
     copy, moved = shutil.copytree(run, tmp_path / "run"), shutil.copytree(start, tmp_path / "start")
-    resume = ("train", recipe, "--run", copy, "--resume", "--set", f"model.start={moved}")
+    resume = ("train", recipe, "--run", copy, "--resume", "--set", f"model.init_from={moved}")
     assert cli(*resume).code == 0  # where it is does not matter
     weights = moved / "average" / "model.safetensors"
     content = bytearray(weights.read_bytes())
@@ -142,16 +142,19 @@ def test_a_start_that_changed_is_refused_by_name(cli, tuned, start, tmp_path):
     weights.write_bytes(bytes(content))
     error = cli(*resume).error(2)
     assert error.startswith(f"{copy}: the model that it starts from changed since this run began; ")
-    error = cli("train", recipe, "--run", copy, "--resume", "--set", "model.start=").error(2)
+    error = cli("train", recipe, "--run", copy, "--resume", "--set", "model.init_from=").error(2)
     assert "changed since this run began" in error
 
 
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        (["model.start=nowhere"], "nowhere: there is no such model folder; name a run, or a model folder"),
+        (["model.init_from=nowhere"], "nowhere: there is no such model folder; name a run, or a model folder"),
         (["data.max_tokens=100"], "data.max_tokens: the model that it starts from reads 48 tokens; lower it to that"),
-        (["model.layers=2"], "the shape is that of the model it starts from; leave out model.layers, or model.start"),
+        (
+            ["model.layers=2"],
+            "the shape is that of the model it starts from; leave out model.layers, or model.init_from",
+        ),
     ],
 )
 def test_a_start_that_will_not_do_is_one_line(cli, tuned, tmp_path, settings, said):
@@ -164,7 +167,7 @@ def test_a_start_that_will_not_do_is_one_line(cli, tuned, tmp_path, settings, sa
 @pytest.mark.parametrize("kind", ["character", "classifier"])
 def test_a_start_of_another_kind_is_one_line(cli, tuned, models, tmp_path, kind):
     recipe, _, _ = tuned
-    error = cli("train", recipe, "--run", tmp_path / "run", "--set", f"model.start={models[kind]}").error(2)
+    error = cli("train", recipe, "--run", tmp_path / "run", "--set", f"model.init_from={models[kind]}").error(2)
     verb = {"character": "generate", "classifier": "classify"}[kind]
     what = f"this model is for plainformer {verb}, and this recipe starts from one for plainformer fill"
     assert error == f"{models[kind]}: {what}; name another model, or another recipe"

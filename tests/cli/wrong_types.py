@@ -16,8 +16,8 @@ from plainformer import (
     GenerationSettings,
     LanguageModelConfig,
     SamplingSettings,
+    TextGenerator,
     TransformerConfig,
-    Writer,
 )
 from plainformer.errors import InputError
 
@@ -110,8 +110,8 @@ def paths_and_parts(loaded: dict[str, Any], folder: Path) -> None:
     refused(plainformer.TranslationRecipe, data=3, train={"steps": "1"})
     refused(loaded["translator"].translate_n_best, ["a"], progress=3)
     refused(writer.generate, ["a"], on_slide=3)
-    refused(Writer, loaded["translator"].model, writer.tokenizer)
-    refused(Writer, writer.model, None)
+    refused(TextGenerator, loaded["translator"].model, writer.tokenizer)
+    refused(TextGenerator, writer.model, None)
     refused(plainformer.load, "x", weights=[8])
 
 

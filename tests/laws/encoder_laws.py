@@ -82,8 +82,8 @@ def check_the_batch_does_not_change_a_text(subject: EncoderSubject) -> None:
     before = subject.logits(sample)
     turned = subject.logits(Reading(*(jnp.roll(part, 1, axis=0) for part in sample)))
     assert np.array_equal(np.roll(turned, -1, axis=0), before), "the place in the batch changed a text"
-    company = Reading(*(part.at[1:].set(part[:1]) for part in sample))
-    assert np.array_equal(subject.logits(company)[0], before[0]), "its company changed a text"
+    others = Reading(*(part.at[1:].set(part[:1]) for part in sample))
+    assert np.array_equal(subject.logits(others)[0], before[0]), "the rest of the batch changed a text"
     for row, length in enumerate(LENGTHS):
         alone = subject.logits(sample.alone(row))[0, :length]
         np.testing.assert_allclose(alone, before[row, :length], **CLOSE, err_msg="a text is another one when alone")
@@ -93,7 +93,7 @@ def check_a_text_of_nothing_is_harmless(subject: EncoderSubject) -> None:
     empty = subject.sample._replace(valid=subject.sample.valid.at[1].set(False))
     logits = subject.logits(empty)
     assert np.isfinite(logits).all(), "a text without tokens gives logits that are not finite"
-    assert np.array_equal(logits[[0, 2]], subject.logits(subject.sample)[[0, 2]]), "it changed its company"
+    assert np.array_equal(logits[[0, 2]], subject.logits(subject.sample)[[0, 2]]), "it changed the rest of the batch"
     bad = [name for name, gradient in subject.gradients(empty).items() if not np.isfinite(gradient).all()]
     assert not bad, f"a text without tokens gives gradients that are not finite: {bad}"
 

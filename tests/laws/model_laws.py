@@ -212,8 +212,8 @@ def check_the_batch_does_not_change_a_sentence(subject: Subject) -> None:
     before = subject.logits(sample)
     turned = subject.logits(sample._make(jnp.roll(part, 1, axis=0) for part in sample))
     assert np.array_equal(np.roll(turned, -1, axis=0), before), "the place in the batch changed a sentence"
-    company = sample._make(part.at[1:].set(part[:1]) for part in sample)
-    assert np.array_equal(subject.logits(company)[0], before[0]), "its company changed a sentence"
+    others = sample._make(part.at[1:].set(part[:1]) for part in sample)
+    assert np.array_equal(subject.logits(others)[0], before[0]), "the rest of the batch changed a sentence"
     for row in range(BATCH):
         alone = subject.logits(sample.alone(row))[0]
         np.testing.assert_allclose(alone, before[row], **CLOSE, err_msg="a sentence is another one when alone")
@@ -237,7 +237,9 @@ def check_packed_texts_are_as_they_would_be_alone(subject: TranslatorSubject) ->
         return (of_pairs[:, :, : subject.vocab] * subject.mixture).sum(), of_pairs[:, :, : subject.vocab]
 
     gradients, logits = eqx.filter_jit(eqx.filter_grad(mixed, has_aux=True))(subject.model)
-    np.testing.assert_allclose(logits, subject.logits(sample), **CLOSE, err_msg="company in a row changed a text")
+    np.testing.assert_allclose(
+        logits, subject.logits(sample), **CLOSE, err_msg="another text of the row changed a text"
+    )
     by_name = subject.gradients(sample)
     for name, found in named_parameters(gradients).items():
         # A gradient is a sum over all places; that of a key's bias is one of roundings alone.
@@ -253,7 +255,7 @@ def check_a_source_of_nothing_is_harmless(subject: TranslatorSubject) -> None:
     assert np.isfinite(logits).all(), "a source without tokens gives logits that are not finite"
     other = empty._replace(source=empty.source.at[1].set((empty.source[1] + 5) % PAD))
     assert np.array_equal(subject.logits(other), logits), "a source without tokens was read"
-    assert np.array_equal(logits[[0, 2]], subject.logits(subject.sample)[[0, 2]]), "it changed its company"
+    assert np.array_equal(logits[[0, 2]], subject.logits(subject.sample)[[0, 2]]), "it changed the rest of the batch"
     bad = [name for name, gradient in subject.gradients(empty).items() if not np.isfinite(gradient).all()]
     assert not bad, f"a source without tokens gives gradients that are not finite: {bad}"
 

@@ -71,7 +71,7 @@ def test_a_batch_is_framed_as_the_decoder_needs_it() -> None:
 
 
 @pytest.mark.parametrize("multiple", [2, 5, 16])
-def test_devices_and_microbatches_do_not_change_who_is_in_a_batch(multiple: int) -> None:
+def test_devices_and_microbatches_do_not_change_the_rows_of_a_batch(multiple: int) -> None:
     """A batch is filled up with empty rows to what they divide."""
     plain, filled = numbered_loader(1), numbered_loader(1, multiple=multiple)
     assert filled.batches_per_epoch == plain.batches_per_epoch

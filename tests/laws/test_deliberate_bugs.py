@@ -149,7 +149,7 @@ def test_an_inverted_causal_mask_is_caught(monkeypatch: pytest.MonkeyPatch) -> N
 def test_positions_counted_along_a_packed_row_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its second text would begin where the first has ended."""
     monkeypatch.setattr(masks, "positions_within", lambda text: jnp.arange(text.shape[1])[None, :])
-    with pytest.raises(AssertionError, match="company in a row changed a text"):
+    with pytest.raises(AssertionError, match="another text of the row changed a text"):
         model_laws.check_packed_texts_are_as_they_would_be_alone(TranslatorSubject(SHALLOW))
 
 

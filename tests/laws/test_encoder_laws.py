@@ -140,7 +140,7 @@ def classifier(config: EncoderConfig = SMALL) -> Classifier:
 SAMPLE = EncoderSubject(SMALL).sample
 
 
-def test_neither_padding_nor_company_changes_a_label() -> None:
+def test_neither_padding_nor_the_batch_changes_a_label() -> None:
     model = classifier()
     before = np.asarray(forward(model, SAMPLE))
     assert before.shape == (model_laws.BATCH, len(LABELS))
@@ -220,10 +220,10 @@ def test_the_masked_objective_is_the_cross_entropy_at_the_places(smoothing: floa
     """Of all logits, those of the places are picked one by one."""
     config = replace(SMALL, pad_vocab_to=8)
     model, batch = model_laws.draw_model(config, np.random.default_rng(5)), make_masked()
-    assert batch.counted.sum(axis=1).tolist() == [3, 3, 1, 0]
+    assert batch.loss_mask.sum(axis=1).tolist() == [3, 3, 1, 0]
     logits = np.asarray(forward(model, (jnp.asarray(batch.ids), jnp.asarray(batch.valid))))
-    at = [(row, column) for row, column in np.argwhere(batch.counted).tolist()]
-    picked = np.stack([logits[row, batch.places[row, column]] for row, column in at])
+    at = [(row, column) for row, column in np.argwhere(batch.loss_mask).tolist()]
+    picked = np.stack([logits[row, batch.masked_positions[row, column]] for row, column in at])
     targets = np.array([batch.targets[row, column] for row, column in at])
     expected = cross_entropy(
         jnp.asarray(picked), jnp.asarray(targets), jnp.ones(7, bool), smoothing=smoothing, vocab=config.vocab

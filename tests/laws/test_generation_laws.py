@@ -12,7 +12,7 @@ from model_laws import draw_model
 from plainformer.decode import (
     GenerationSettings,
     SamplingSettings,
-    Writer,
+    TextGenerator,
     best_continuations,
     continuations,
     reference,
@@ -38,13 +38,13 @@ def make(vocab: int = VOCAB, **changes: Any) -> LanguageModel:
 def write(
     model: LanguageModel, prompts: list[list[int]], settings: SamplingSettings, **options: Any
 ) -> list[list[int]]:
-    turns = list(continuations(model, prompts, settings, forbidden=FORBIDDEN, **options))
+    turns = list(continuations(model, prompts, settings, suppress_tokens=FORBIDDEN, **options))
     return [list(chain.from_iterable(turn[row] for turn in turns)) for row in range(len(prompts))]
 
 
 def define(model: LanguageModel, prompt: list[int], settings: SamplingSettings, **options: Any) -> list[int]:
     logits, context = reference.text_logits(model), model.config.context
-    return reference.continuation(logits, prompt, settings, context=context, forbidden=FORBIDDEN, **options)
+    return reference.continuation(logits, prompt, settings, context=context, suppress_tokens=FORBIDDEN, **options)
 
 
 ROTARY = {"position": "rotary", "norm": "rms", "heads": 4, "kv_heads": 2, "d_k": 6, "d_v": 5}
@@ -130,7 +130,7 @@ def test_a_token_is_written_as_often_as_it_is_probable(model: LanguageModel, set
     thousand, and the seed is fixed."""
     prompt, samples = PROMPTS[1], 6000
     drawn = SamplingSettings(max_tokens=1, seed=2, temperature=3.0, **settings)
-    (turn,) = continuations(model, [prompt] * samples, drawn, numbers=range(samples), forbidden=FORBIDDEN)
+    (turn,) = continuations(model, [prompt] * samples, drawn, numbers=range(samples), suppress_tokens=FORBIDDEN)
     counts = np.bincount([token for (token,) in turn], minlength=VOCAB)
     logits = reference.text_logits(model)(prompt)[:VOCAB] / 3.0
     logits[list(FORBIDDEN)] = -np.inf
@@ -141,7 +141,7 @@ def test_a_token_is_written_as_often_as_it_is_probable(model: LanguageModel, set
     assert ((counts - expected)[real] ** 2 / expected[real]).sum() < 29.6
 
 
-def test_company_order_and_bursts_do_not_change_a_text(model: LanguageModel) -> None:
+def test_batch_order_and_bursts_do_not_change_a_text(model: LanguageModel) -> None:
     together = write(model, PROMPTS, RICH, eos=EOS)
     assert write(model, PROMPTS[::-1], RICH, eos=EOS) == together[::-1]
     assert write(model, PROMPTS, RICH, eos=EOS, burst=3) == together
@@ -191,10 +191,10 @@ def test_a_beam_is_the_definition_s_and_its_score_is_the_forced_one(changes: dic
     model = make(context=20, **changes)
     logits = reference.text_logits(model)
     settings = GenerationSettings(beam_size=4, n_best=4, no_repeat_ngram=1)
-    special: Any = {"bos": -1, "pad": -1, "eos": EOS, "allowed": set(range(VOCAB)) - set(FORBIDDEN)}
+    special: Any = {"bos": -1, "pad": -1, "eos": EOS, "allowed_tokens": set(range(VOCAB)) - set(FORBIDDEN)}
     finished = set()
     for prompt in PROMPTS:
-        found = best_continuations(model, prompt, settings, max_tokens=6, eos=EOS, forbidden=FORBIDDEN)
+        found = best_continuations(model, prompt, settings, max_tokens=6, eos=EOS, suppress_tokens=FORBIDDEN)
         expected = reference.beam_search(
             lambda ids, prompt=prompt: logits([*prompt, *ids])[:VOCAB], 6, settings, **special
         )
@@ -212,7 +212,7 @@ def test_a_beam_of_one_is_greedy() -> None:
     greedy = write(model, PROMPTS, SamplingSettings(temperature=0.0, max_tokens=6), eos=EOS)
     one = GenerationSettings(beam_size=1)
     for prompt, text in zip(PROMPTS, greedy, strict=True):
-        (found,) = best_continuations(model, prompt, one, max_tokens=6, eos=EOS, forbidden=FORBIDDEN)
+        (found,) = best_continuations(model, prompt, one, max_tokens=6, eos=EOS, suppress_tokens=FORBIDDEN)
         assert list(found.ids) == text
 
 
@@ -222,15 +222,15 @@ def test_a_beam_of_one_is_greedy() -> None:
 
 
 @pytest.fixture(scope="module")
-def writer() -> Writer:
+def writer() -> TextGenerator:
     """Words, letters and bytes, which may spell characters or not."""
     tokenizer = train_bpe(["the moon and the sun", "a man, a cat\n", "über 10 Nächte — नमस्ते"], 330)
     model = make(vocab=tokenizer.vocab_size, context=16, pad_vocab_to=64)
-    return Writer(model, tokenizer, SamplingSettings(max_tokens=60, seed=1))
+    return TextGenerator(model, tokenizer, SamplingSettings(max_tokens=60, seed=1))
 
 
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.5, "top_p": 0.9, "seed": 4, "stop": ["a", "the", "\ufffd"]}])
-def test_streaming_equals_not_streaming(writer: Writer, options: dict[str, Any]) -> None:
+def test_streaming_equals_not_streaming(writer: TextGenerator, options: dict[str, Any]) -> None:
     prompts = ["the ", "a man, a cat\nthe moon and the"]
     found = writer.generate(prompts, **options)
     assert [["".join(writer.stream(prompt, **options))] for prompt in prompts] == found
@@ -242,7 +242,7 @@ def test_streaming_equals_not_streaming(writer: Writer, options: dict[str, Any])
         assert streamed == texts
 
 
-def test_samples_of_a_prompt_differ_and_the_first_is_the_one_alone(writer: Writer) -> None:
+def test_samples_of_a_prompt_differ_and_the_first_is_the_one_alone(writer: TextGenerator) -> None:
     (alone,), _ = writer.generate(["the ", "a"])
     ((first, second),) = writer.generate(["the "], samples=2)
     assert first == alone != second

@@ -24,11 +24,11 @@ from plainformer.errors import WorkError
 from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log, is_timing
-from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
+from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant, noam
-from plainformer.train.state import TrainState, group_names, initial_state
+from plainformer.train.state import TrainState, initial_state, parameter_names
 from plainformer.train.step import StepSettings, make_evaluation, make_step
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -71,12 +71,12 @@ class ToyRun:
     @contextmanager
     def surroundings(
         self, folder: Path, *, steps: int, batches: Callable[[int], Iterable[Any]], start: int = 0, **more: Any
-    ) -> Iterator[Surroundings]:
+    ) -> Iterator[LoopHooks]:
         """What training in this folder is handed, let go of at the end."""
         checkpoints = Checkpoints(folder / "checkpoints", keep=5, say=print)
         log = Log(folder, steps=steps, start=start, tensorboard=False)
         try:
-            yield Surroundings(batches, self.step, constant(peak=0.1), checkpoints, log, **more)
+            yield LoopHooks(batches, self.step, constant(peak=0.1), checkpoints, log, **more)
         finally:
             log.close()
             checkpoints.close()
@@ -92,7 +92,7 @@ def test_a_step_that_is_not_finite_changes_nothing(toy: ToyRun, poison: str) -> 
     """Nor does any step after it."""
     bad, groups, _ = POISONS[poison]
     state = toy.state()
-    assert group_names(state.model) == ["slope", "root"]
+    assert parameter_names(state.model) == ["slope", "root"]
     for _ in (1, 2):
         state = toy.step(state, toy_batch())
     kept = arrays((state.model, state.optimizer_state))
@@ -118,8 +118,8 @@ def test_training_stops_at_a_step_that_is_not_finite_and_names_it(toy: ToyRun, p
     with toy.surroundings(tmp_path, steps=8, batches=batches) as around:
         with pytest.raises(WorkError, match=message):
             train(toy.state(), Progress(), LoopSettings(steps=8, log_every=100, save_every=2), around)
-        around.checkpoints.wait()
-        assert around.checkpoints.steps() == [2]
+        hooks.checkpoints.wait()
+        assert hooks.checkpoints.steps() == [2]
 
 
 def test_a_model_that_trains_no_more_is_not_measured(toy: ToyRun, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_patience_ends_a_run_that_gets_no_better(toy: ToyRun, tmp_path: Path) ->
         state, reason = train(toy.state(), progress, settings, around)
         assert (int(state.step), reason) == (12, "patience")
         assert (progress.best, progress.best_step, progress.stale) == (2.0, 6, 2)
-        assert around.checkpoints.steps() == [12]
+        assert hooks.checkpoints.steps() == [12]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -261,7 +261,7 @@ class TinyRun:
         if restored := checkpoints.restore(state):
             state, progress = restored.state, Progress.from_notes(restored.notes)
         log = Log(folder, steps=10, start=int(state.step), tensorboard=False)
-        around = Surroundings(
+        around = LoopHooks(
             batches=batches,
             step=self.step,
             schedule=self.schedule,

@@ -178,10 +178,10 @@ def make_blocks() -> Blocks:
     return Blocks(text[:, :-1], text[:, 1:], valid)
 
 
-def test_the_objective_is_the_cross_entropy_of_what_follows() -> None:
+def test_the_objective_is_the_cross_entropy_of_the_next_tokens() -> None:
     model, blocks = LanguageModel(GPT, key=jax.random.key(1)), make_blocks()
     logits = model(jnp.asarray(blocks.ids)).reshape(4 * 7, -1)
-    answer = jnp.asarray(blocks.following).ravel(), jnp.asarray(blocks.valid).ravel()
+    answer = jnp.asarray(blocks.targets).ravel(), jnp.asarray(blocks.valid).ravel()
     for smoothing in (0.0, 0.2):
         expected = cross_entropy(logits, *answer, smoothing=smoothing, vocab=GPT.vocab)
         found = LanguageObjective(smoothing)(model, jax.tree.map(jnp.asarray, blocks), None)

@@ -77,7 +77,7 @@ def taken_apart(
 
 
 BY_BOTH = pytest.mark.parametrize(
-    ("rows", "d_model"), [(VOCAB, D_MODEL), (ROWS, 32)], ids=["by products", "by machine code"]
+    ("rows", "d_model"), [(VOCAB, D_MODEL), (ROWS, 32)], ids=["by products", "by a CPU kernel"]
 )
 WAYS = {"definition": defined, "fused": fused, "padding passed over": partial(fused, has_padding=True)}
 
@@ -163,7 +163,7 @@ def test_the_fused_loss_equals_its_definition(
 ) -> None:
     """Sums, and the gradients by the hidden states and the projection; scaled, as a mean would scale them.
 
-    Rows of whole vectors, those with padding here, have their exponentials by machine code; where hidden states are
+    Rows of whole vectors, those with padding here, have their exponentials by a CPU kernel; where hidden states are
     whole vectors, it makes the gradient of the projection.
     """
     monkeypatch.setattr(chunked_cross_entropy, "CHUNK", chunk)
@@ -198,7 +198,7 @@ def test_the_fused_loss_equals_its_definition(
 def test_an_accelerators_loss_equals_its_definition(
     rows: int, smoothing: float, most: int, chunks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which finds exponentials in one visit, and subtracts what is wanted from p: sums and gradients.
+    """Which finds exponentials in one pass, and subtracts what is wanted from p: sums and gradients.
 
     Its chunks have so many logits, or `CHUNK` tokens, where those are more.
     """
@@ -275,7 +275,7 @@ def test_padding_does_not_count_whatever_stands_there(way: str, rows: int, d_mod
     other_gradient, other_sums = gradient_and_sums(with_garbage(50.0), targets)
     assert other_sums == sums
     assert np.array_equal(other_gradient, gradient)
-    # Where nobody asks for a gradient, which machine code is not called for.
+    # Where nobody asks for a gradient, which no CPU kernel is called for.
     sums = WAYS[way](**tokens, smoothing=0.1)
     assert WAYS[way](with_garbage(math.nan), tokens["weight"], targets, tokens["valid"], 0.1) == sums
 
@@ -337,7 +337,7 @@ def test_in_bfloat16_all_three_gradients_are_those_of_float32(has_padding: bool)
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 @pytest.mark.parametrize("has_padding", [False, True], ids=["all visited", "padding passed over"])
 @BY_BOTH
-def test_the_gradient_of_what_is_nearly_certain_is_off_by_roundings_alone(
+def test_the_gradient_of_a_nearly_certain_token_is_off_by_roundings_alone(
     rows: int, d_model: int, has_padding: bool, smoothing: float
 ) -> None:
     """Words are unit vectors, and hidden states so long in the direction of theirs that it has 0.999 of the softmax.

@@ -211,7 +211,7 @@ def test_the_kernels_gradients_on_16_bits_are_as_exact_as_the_specs() -> None:
 
 
 @pytest.mark.parametrize("name", some_masks())
-def test_weights_are_a_distribution_over_what_may_be_seen(name: str) -> None:
+def test_weights_are_a_distribution_over_the_unmasked_positions(name: str) -> None:
     """Rows sum to 1 within a few roundings; a row without anything is all zeros."""
     mask = some_masks()[name]
     _, weights = attention(*some_inputs(), mask)

@@ -156,7 +156,7 @@ def batch_tokens(batch: Any) -> float:
     return float((batch.valid if isinstance(batch, Blocks) else batch.target_valid).sum())
 
 
-def test_what_is_written_is_what_a_processor_writes() -> None:
+def test_an_accelerator_generates_the_tokens_that_a_cpu_generates() -> None:
     """Greedy, in float32: token for token."""
     model, _, batch = language()
     settings, prompts = SamplingSettings(max_tokens=24, temperature=0.0), [row[:40].tolist() for row in batch.ids]

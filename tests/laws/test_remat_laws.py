@@ -22,7 +22,7 @@ from plainformer.models import (
 )
 from plainformer.objective import LanguageObjective, MaskedObjective, TranslationObjective
 from plainformer.train.remat import rematerialised
-from plainformer.train.state import TrainState, group_names, initial_state
+from plainformer.train.state import TrainState, initial_state, parameter_names
 from plainformer.train.step import StepSettings, make_step
 
 ROWS, SOURCE, TARGET, PLACES, KEY = 4, 11, 7, 3, jax.random.key(29)
@@ -79,7 +79,7 @@ def test_a_step_is_the_same_with_layers_computed_again(stack: str, accumulate: i
     """
     kept, again = (stepped(stack, remat=remat, accumulate=accumulate) for remat in (False, True))
     assert jax.tree.structure(kept) == jax.tree.structure(again)
-    assert group_names(kept.model) == group_names(again.model)
+    assert parameter_names(kept.model) == parameter_names(again.model)
     assert float(again.since_log.loss) == pytest.approx(float(kept.since_log.loss), rel=1e-6)
     np.testing.assert_allclose(parameters(again), parameters(kept), rtol=0, atol=1e-6)
 

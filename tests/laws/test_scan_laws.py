@@ -19,7 +19,7 @@ from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.scan import MANY, least_in_loop
 from plainformer.train.schedule import make_schedule
-from plainformer.train.state import TrainState, group_names, initial_state
+from plainformer.train.state import TrainState, initial_state, parameter_names
 from plainformer.train.step import StepSettings, make_evaluation, make_step
 
 SCHEDULE = make_schedule("constant", d_model=8, steps=9, warmup=0, factor=1.0, peak=0.01, floor=0.0)
@@ -64,7 +64,7 @@ def test_what_is_put_in_a_loop_comes_back_as_it_was(stack: str) -> None:
     model, _, _ = STACKS[stack]()
     state = initial_state(model, OPTIMIZER)
     there = scanned(state)
-    assert group_names(there.model) == group_names(state.model)
+    assert parameter_names(there.model) == parameter_names(state.model)
     back = unstack_layers(there)
     assert jax.tree.structure(back) == jax.tree.structure(state)
     for one, other in zip(jax.tree.leaves(back), jax.tree.leaves(state), strict=True):
@@ -93,7 +93,7 @@ def test_a_gradient_that_is_not_finite_is_named_with_its_layer(layer: int) -> No
     model, batch = deep(5)
     state = make_step(Poisoned(layer), OPTIMIZER, StepSettings(), KEY)(scanned(initial_state(model, OPTIMIZER)), batch)
     assert int(state.bad_step) == 1
-    names = [name for name, bad in zip(group_names(state.model), state.bad_groups, strict=True) if bad]
+    names = [name for name, bad in zip(parameter_names(state.model), state.bad_groups, strict=True) if bad]
     assert names == [f"layers.{layer}.feed_forward.outer.weight"]
 
 
@@ -155,7 +155,7 @@ def test_what_is_traced_must_be_written_out() -> None:
 
 def test_the_rule(monkeypatch: pytest.MonkeyPatch) -> None:
     plain: dict[str, Any] = {"optimizer": "adam", "frozen": ()}
-    assert least_in_loop("auto", **plain) is None  # on a processor
+    assert least_in_loop("auto", **plain) is None  # on a CPU
     assert least_in_loop("on", **plain) == 2
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     assert least_in_loop("auto", **plain) == MANY

@@ -17,7 +17,7 @@ from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant
-from plainformer.train.state import TrainState, group_names, initial_state
+from plainformer.train.state import TrainState, initial_state, parameter_names
 from plainformer.train.step import Step, StepSettings, make_step
 
 RANK, ALPHA = 3, 7.5
@@ -42,7 +42,7 @@ def paired(model: Transformer, *, b: bool) -> Transformer:
 
 
 def frozen_beside_pairs(model: Transformer) -> frozenset[str]:
-    return frozenset(name for name in group_names(model) if not name.endswith((".a", ".b")))
+    return frozenset(name for name in parameter_names(model) if not name.endswith((".a", ".b")))
 
 
 def logits(model: Transformer) -> np.ndarray:
@@ -62,7 +62,7 @@ def adam() -> optax.GradientTransformation:
 def frozen_run(accumulate: int = 1) -> tuple[frozenset[str], optax.GradientTransformation, Step, TrainState]:
     """All of the encoder frozen, and one matrix of the decoder."""
     model = whole_model()
-    names = group_names(model)
+    names = parameter_names(model)
     frozen = frozenset(
         name for name in names if name.startswith("encoder.") or name.endswith("self_attention.key.weight")
     )
@@ -75,7 +75,7 @@ def frozen_run(accumulate: int = 1) -> tuple[frozenset[str], optax.GradientTrans
 @pytest.mark.parametrize("accumulate", [1, 2])
 def test_frozen_parameters_do_not_move_and_all_others_do(accumulate: int) -> None:
     frozen, _, step, state = frozen_run(accumulate)
-    before = dict(zip(group_names(state.model), arrays(state.model), strict=True))
+    before = dict(zip(parameter_names(state.model), arrays(state.model), strict=True))
     for number in (1, 2, 3):
         state = step(state, make_loader().batch(number))
     assert int(state.bad_step) == 0
@@ -88,7 +88,7 @@ def test_the_optimizer_keeps_nothing_of_frozen_parameters() -> None:
     frozen, _, _, state = frozen_run()
     trained = sum(
         array.size
-        for name, array in zip(group_names(state.model), arrays(state.model), strict=True)
+        for name, array in zip(parameter_names(state.model), arrays(state.model), strict=True)
         if name not in frozen
     )
     kept = [leaf for leaf in arrays(state.optimizer_state) if leaf.ndim]
@@ -98,11 +98,11 @@ def test_the_optimizer_keeps_nothing_of_frozen_parameters() -> None:
 def test_what_trains_beside_frozen_parameters_moves_as_if_all_did() -> None:
     """A step of plain gradient descent: one gradient does not depend on which others are taken."""
     model, sgd = whole_model(), optax.sgd(1.0)
-    frozen = frozenset(name for name in group_names(model) if name.startswith("encoder."))
+    frozen = frozenset(name for name in parameter_names(model) if name.startswith("encoder."))
     batch = make_loader().batch(1)
     free = make_step(OBJECTIVE, sgd, StepSettings(), KEY)(initial_state(model, sgd), batch)
     part = make_step(OBJECTIVE, sgd, StepSettings(frozen=frozen), KEY)(initial_state(whole_model(), sgd, frozen), batch)
-    for name, one, other in zip(group_names(free.model), arrays(free.model), arrays(part.model), strict=True):
+    for name, one, other in zip(parameter_names(free.model), arrays(free.model), arrays(part.model), strict=True):
         if name not in frozen:
             # Two programs, which add the same terms in another order.
             np.testing.assert_allclose(one, other, rtol=0, atol=1e-6, err_msg=name)
@@ -111,7 +111,7 @@ def test_what_trains_beside_frozen_parameters_moves_as_if_all_did() -> None:
 def test_a_gradient_that_is_not_finite_is_named_though_others_are_frozen() -> None:
     """Groups are counted over all parameters: the first that trains comes after frozen ones."""
     frozen, _, step, state = frozen_run()
-    names = group_names(state.model)
+    names = parameter_names(state.model)
     place = names.index("decoder.layers.0.feed_forward.outer.weight")
     broken = eqx.tree_at(
         lambda s: s.model.decoder.layers[0].feed_forward.outer.weight, state, replace_fn=lambda w: w * jnp.inf
@@ -123,7 +123,7 @@ def test_a_gradient_that_is_not_finite_is_named_though_others_are_frozen() -> No
     assert not bad & frozen
 
 
-def test_a_checkpoint_holds_what_trains_and_leaves_the_rest_as_it_is(tmp_path: Path) -> None:
+def test_a_checkpoint_holds_the_trained_parameters_and_leaves_the_frozen_ones_as_they_are(tmp_path: Path) -> None:
     """What is restored has the frozen parameters of the state that it is restored into: they were not saved."""
     frozen, _, step, state = frozen_run()
     like = jax.tree.map(lambda leaf: jnp.zeros_like(leaf) if eqx.is_array(leaf) else leaf, frozen_run()[3])
@@ -135,7 +135,7 @@ def test_a_checkpoint_holds_what_trains_and_leaves_the_rest_as_it_is(tmp_path: P
     assert restored is not None
     assert restored.notes == {"note": 1}
     assert same(restored.state.optimizer_state, state.optimizer_state)
-    names, three = group_names(state.model), average(models * 3)
+    names, three = parameter_names(state.model), average(models * 3)
     found = zip(names, arrays(restored.state.model), arrays(state.model), arrays(three), strict=True)
     for name, new, old, mean in found:
         assert np.array_equal(new, 0 * old if name in frozen else old), name
@@ -205,5 +205,5 @@ def test_only_the_pairs_train(name: str) -> None:
     state = initial_state(adapted, optimizer, frozen)
     for number in (1, 2):
         state = step(state, make_loader().batch(number))
-    for group, old, new in zip(group_names(state.model), before, arrays(state.model), strict=True):
+    for group, old, new in zip(parameter_names(state.model), before, arrays(state.model), strict=True):
         assert np.array_equal(old, new) == (group in frozen), group

@@ -62,11 +62,11 @@ LANGUAGE_VARIANTS = {
         d_k=3, d_v=4, bias_in="feed_forward",
     ),
     "post-norm rms, rotary in the plane, one head": replace(
-        ALONE, position="rotary", theta=7.0, norm="rms", norm_position="post", heads=1, d_k=2, d_v=9, pad_vocab_to=8,
-        bias_in="attention",
+        ALONE, position="rotary", rope_theta=7.0, norm="rms", norm_position="post", heads=1, d_k=2, d_v=9,
+        pad_vocab_to=8, bias_in="attention",
     ),
     "rotary slowed down for a longer context": replace(
-        GPT, position="rotary", theta=50.0, d_k=10, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 9), layers=1,
+        GPT, position="rotary", rope_theta=50.0, d_k=10, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 9), layers=1,
     ),
 }  # fmt: skip
 
@@ -88,7 +88,7 @@ ENCODER_VARIANTS = {
         heads=3, kv_heads=1, d_k=3, d_v=4, pad_vocab_to=8, bias_in="feed_forward",
     ),
     "bert's checkpoints: types, norm of the embeddings, transform, output bias, first token": replace(
-        BERT, token_types=3, embedding_norm=True, transform=True, output_bias=True, pooling="first",
-        enclosed=True,
+        BERT, token_types=3, embedding_norm=True, mlm_transform=True, output_bias=True, pooling="first",
+        add_cls_sep=True,
     ),
 }  # fmt: skip

@@ -167,5 +167,5 @@ def read_setting(config: AnyConfig) -> Setting:
         position=positions[config.position],
         activation=config.activation,
         scale_embedding=config.scale_embeddings,
-        rotary_base=None if isinstance(config, TransformerConfig) or config.position != "rotary" else config.theta,
+        rotary_base=None if isinstance(config, TransformerConfig) or config.position != "rotary" else config.rope_theta,
     )

@@ -74,7 +74,9 @@ LANGUAGE_VARIANTS = {
     "llama": LLAMA,
     "grouped": replace(LLAMA, heads=4, kv_heads=2, d_k=6, d_v=5),
     "one key and value for all": replace(GPT, heads=3, kv_heads=1, d_k=5, d_v=4, position="sinusoidal"),
-    "rotary in the plane, another base": replace(GPT, position="rotary", theta=7.0, heads=3, d_k=2, d_v=7, kv_heads=1),
+    "rotary in the plane, another base": replace(
+        GPT, position="rotary", rope_theta=7.0, heads=3, d_k=2, d_v=7, kv_heads=1
+    ),
     "rotary, post-norm": replace(GPT, position="rotary", norm_position="post", tie=True),
     "the paper's decoder": replace(
         GPT, position="sinusoidal", norm_position="post", activation="relu", scale_embeddings=True, tie=True

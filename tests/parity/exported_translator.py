@@ -18,7 +18,7 @@ from typing import Any
 
 BATCH = 32  # sentences that are translated side by side
 LONGEST = 100  # tokens of a translation, its end among them
-SEARCH = {"beam_size": 4, "length_penalty": "average", "alpha": 1.0, "beam": "full", "stop": "estimate"}
+SEARCH = {"beam_size": 4, "length_penalty": "average", "alpha": 1.0, "beam": "full", "early_stopping": "heuristic"}
 SEARCH |= {"max_ratio": 0.0, "max_margin": LONGEST}
 
 
@@ -40,7 +40,7 @@ def main() -> None:
             print("ctranslate2: not asked; it starts every Marian from zero, and this model starts from a token")
         else:
             # Its search ends as soon as there are as many ended hypotheses as the beam is wide.
-            ours = by_plainformer(folder, sentences, stop="enough")
+            ours = by_plainformer(folder, sentences, early_stopping="first")
             compare("ctranslate2", ours, by_ctranslate2(folder, Path(scratch) / "converted", sentences))
 
 

@@ -212,8 +212,8 @@ def test_the_parts_that_stand_in_the_way_of_an_export_are_named() -> None:
         "norm_position is 'pre', and theirs is 'post'",
         "gated is True, and theirs is False",
         "embedding_norm is False, and theirs is True",
-        "enclosed is False, and theirs is True",
-        "transform is False, and theirs is True",
+        "add_cls_sep is False, and theirs is True",
+        "mlm_transform is False, and theirs is True",
         "output_bias is False, and theirs is True",
         "it has no token types, and theirs has one or more",
     ]

@@ -81,7 +81,7 @@ def test_a_language_models_own_bound_is_let_go_where_another_is_given(tmp_path: 
     folder = side_by_side.saved(side_by_side.drawn(model_of("gpt2"), seed=3), tmp_path)
     (folder / "generation_config.json").write_text('{"max_length": 6, "do_sample": false, "suppress_tokens": [2]}')
     writer = plainformer.load(folder)
-    assert writer.settings == SamplingSettings(max_tokens=6, max_length=6, temperature=0.0, forbidden_tokens=(2,))
+    assert writer.settings == SamplingSettings(max_tokens=6, max_length=6, temperature=0.0, suppress_tokens=(2,))
     pieces = [list(writer.stream_samples("w5 w6", **more)) for more in ({}, {"max_tokens": 9})]
     assert [sum(piece.tokens for piece in some) for some in pieces] == [2, 9]
     assert [some[-1].finished for some in pieces] == [False, False]

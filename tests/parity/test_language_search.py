@@ -25,19 +25,19 @@ MODELS = {
 }
 # Their settings, and ours. A least number of new tokens does not count the end there, and does here.
 SEARCHES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
-    "beam 4": ({"num_beams": 4}, {"beam_size": 4, "stop": "estimate"}),
+    "beam 4": ({"num_beams": 4}, {"beam_size": 4, "early_stopping": "heuristic"}),
     "the 4 best, short ones preferred": (
         {"num_beams": 4, "num_return_sequences": 4, "length_penalty": 0.3},
-        {"beam_size": 4, "n_best": 4, "alpha": 0.3, "stop": "estimate"},
+        {"beam_size": 4, "n_best": 4, "alpha": 0.3, "early_stopping": "heuristic"},
     ),
-    "the 3 best of 5, not before 5, decided": (
+    "the 3 best of 5, not before 5, never early": (
         {"num_beams": 5, "num_return_sequences": 3, "length_penalty": 2.0, "early_stopping": "never"}
         | {"min_new_tokens": 4},
         {"beam_size": 5, "n_best": 3, "alpha": 2.0, "min_tokens": 5},
     ),
-    "beam 4, enough at once": (
+    "beam 4, the first that end": (
         {"num_beams": 4, "early_stopping": True, "num_return_sequences": 2},
-        {"beam_size": 4, "n_best": 2, "stop": "enough"},
+        {"beam_size": 4, "n_best": 2, "early_stopping": "first"},
     ),
 }
 

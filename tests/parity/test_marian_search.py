@@ -31,7 +31,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
         "num_beams": 5, "max_length": 20, "num_return_sequences": 3, "no_repeat_ngram_size": 3, "length_penalty": 2.0,
         "early_stopping": "never",
     },
-    "beam 4, enough at once": {"num_beams": 4, "max_length": 20, "early_stopping": True, "min_length": 5},
+    "beam 4, the first that end": {"num_beams": 4, "max_length": 20, "early_stopping": True, "min_length": 5},
     "beam 4, first and last forced, cut early": {
         "num_beams": 4, "max_length": 7, "forced_bos_token_id": 5, "forced_eos_token_id": EOS, "min_length": 4,
         "num_return_sequences": 4,
@@ -39,7 +39,7 @@ SEARCHES: dict[str, dict[str, Any]] = {
     "beam 4, the shorter the better": {
         "num_beams": 4, "max_length": 20, "length_penalty": -1.0, "num_return_sequences": 2, "min_length": 4,
     },
-    "beam 3, the shorter the better, decided": {
+    "beam 3, the shorter the better, never early": {
         "num_beams": 3, "max_length": 20, "length_penalty": -0.5, "early_stopping": "never", "min_length": 5,
     },
     "three ends, greedy, not before 4": {"max_length": 20, "eos_token_id": [EOS, 9, 12], "min_length": 4},

@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from plainformer.decode.text_generator import Writer
+from plainformer.decode.text_generator import TextGenerator
 from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.folder import ModelFolder, load_folder
 from plainformer.interop.export import Export, export_model
@@ -24,7 +24,7 @@ TEXT = ["the moon and the sun\n", "a man, a cat\n", "über 10 Nächte — नम
 WORDS = train_bpe(TEXT, 340, lead_space=False)
 GPT = LanguageModelConfig(vocab=WORDS.vocab_size, d_model=12, d_ff=23, heads=3, layers=2, context=40)
 LLAMA = replace(
-    GPT, norm="rms", position="rotary", theta=50.0, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 20), gated=True,
+    GPT, norm="rms", position="rotary", rope_theta=50.0, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 20), gated=True,
     activation="silu", bias=False, d_k=6, d_v=6, kv_heads=1, tie=False,
 )  # fmt: skip
 CONFIGS = {"gpt2": GPT, "gpt2 without biases": replace(GPT, bias=False), "llama": LLAMA}
@@ -74,7 +74,7 @@ def test_the_exported_folder_writes_the_same_text_there(name: str, behind_bos: b
     export_model(Export(model, letters, letters, SETTINGS), tmp_path / "out")
     tokenizer: Any = AutoTokenizer.from_pretrained(tmp_path / "out", local_files_only=True)
     theirs: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "out", local_files_only=True)
-    writer = Writer.of(ModelFolder(model, letters, letters, SETTINGS))
+    writer = TextGenerator.of(ModelFolder(model, letters, letters, SETTINGS))
     # What stands for no text, which ours never writes.
     silent = [[id] for role in ("pad", "bos", "unk") if (id := letters.special_id(role)) is not None]
     prompts = [TEXT[0][:length] for length in range(1, 20, 2)]

@@ -47,7 +47,7 @@ def saved(adapted: LanguageModel, tmp_path: Path) -> tuple[Adapter, Path]:
     return adapter, folder
 
 
-def test_what_is_read_is_what_was_saved(saved: tuple[Adapter, Path]) -> None:
+def test_an_adapter_that_is_read_equals_the_saved_one(saved: tuple[Adapter, Path]) -> None:
     adapter, folder = saved
     assert read_adapter(folder) == adapter
     adapter.check_base(folder)

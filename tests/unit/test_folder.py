@@ -46,7 +46,7 @@ def folder(content: ModelFolder, tmp_path: Path) -> Path:
     return tmp_path / "numbers"
 
 
-def test_what_is_loaded_is_what_was_saved(content: ModelFolder, folder: Path) -> None:
+def test_a_loaded_folder_equals_the_saved_one(content: ModelFolder, folder: Path) -> None:
     loaded = load_folder(folder)
     assert loaded.model.config == CONFIG
     saved, read = named_parameters(content.model), named_parameters(loaded.model)

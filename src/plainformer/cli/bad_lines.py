@@ -87,7 +87,7 @@ class BadLines:
         end: int,
         answer: Callable[[Sequence[str], Sequence[str]], Sequence[Answer]],
     ) -> dict[int, Answer]:
-        """The answers to those of the lines before `end` that are not wrong, by number."""
+        """The answers to the lines before `end` that are not wrong, by number."""
         sound = [index for index in range(end) if index not in wrong]
         found = answer([where[index] for index in sound], [lines[index] for index in sound]) if sound else []
         return dict(zip(sound, found, strict=True))
@@ -110,7 +110,7 @@ class BadLines:
 def _refused(
     where: Sequence[str], lines: Sequence[str], wrong: dict[int, InputError], check: Callable[[str, str], object]
 ) -> dict[int, InputError]:
-    """What is wrong with those of the lines, not known to be wrong yet, that are."""
+    """What is wrong with each wrong line that is not known to be wrong yet."""
     found: dict[int, InputError] = {}
     for index, (place, line) in enumerate(zip(where, lines, strict=True)):
         if index in wrong:

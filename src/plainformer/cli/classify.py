@@ -15,7 +15,7 @@ from plainformer.cli.reading import Cut, TruncateOption, Unknown, check_source, 
 from plainformer.cli.work import begin_work
 
 if TYPE_CHECKING:
-    from plainformer.decode.text_classifier import Label, Labeller
+    from plainformer.decode.text_classifier import Label, TextClassifier
 
 
 def classify(
@@ -41,11 +41,11 @@ def classify(
     """
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     from plainformer.decode.load import load_as
-    from plainformer.decode.text_classifier import Labeller
+    from plainformer.decode.text_classifier import TextClassifier
     from plainformer.tokenizer.truncation import said_of_cut
 
     begin_work()
-    labeller, unknown, cut, bad = load_as(model, Labeller, base=base), Unknown(), Cut(), BadLines(on_bad_line)
+    labeller, unknown, cut, bad = load_as(model, TextClassifier, base=base), Unknown(), Cut(), BadLines(on_bad_line)
     way = truncate or labeller.truncate
     how = {"allow_unknown": True, "truncate": way}
 
@@ -63,12 +63,12 @@ def classify(
             line = _json(place, one, found, probabilities) if as_json else _line(found, probabilities)
             sys.stdout.write(line + "\n")
         sys.stdout.flush()
-    cut.tell(lambda count, first: said_of_cut(count, first, labeller.room, way), "; see --truncate")
+    cut.tell(lambda count, first: said_of_cut(count, first, labeller.max_text_tokens, way), "; see --truncate")
     unknown.tell()
     bad.end()
 
 
-def _labels(labeller: "Labeller", where: Sequence[str], texts: Sequence[str], **how: Any) -> list["Label | None"]:
+def _labels(labeller: "TextClassifier", where: Sequence[str], texts: Sequence[str], **how: Any) -> list["Label | None"]:
     """The label of each text; None for a blank one, which has nothing to tell it by."""
     told = [index for index, text in enumerate(texts) if text.strip()]
     places = [where[index] for index in told]

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from plainformer.cli.progress import show_progress
-from plainformer.cli.train import begin_machine_code, stopped
+from plainformer.cli.train import begin_cpu_kernels, stopped
 from plainformer.cli.work import begin_work
 from plainformer.spelling import command
 
@@ -23,7 +23,7 @@ def demo(
     """
     from plainformer.recipe import load_recipe
 
-    begin_machine_code()
+    begin_cpu_kernels()
     begin_work(one_heap=False)
     from plainformer.data.phrasebook import examples
     from plainformer.decode.load import find_model, load

@@ -51,15 +51,15 @@ def embed(
     if output is not None:
         check_output(output)
     from plainformer.decode.load import load_as
-    from plainformer.decode.mask_filler import Reader
-    from plainformer.decode.text_classifier import Labeller
+    from plainformer.decode.mask_filler import MaskFiller
+    from plainformer.decode.text_classifier import TextClassifier
     from plainformer.tokenizer.truncation import said_of_cut
 
     begin_work()
-    encoder, unknown = load_as(model, (Reader, Labeller), "embed", base=base), Unknown()
+    encoder, unknown = load_as(model, (MaskFiller, TextClassifier), "embed", base=base), Unknown()
     config, vectors, cut, bad = encoder.model.config, encoder.vectors, Cut(), BadLines(on_bad_line)
-    way = truncate or (encoder.truncate if isinstance(encoder, Labeller) else "head")
-    how, most = {"allow_unknown": True, "truncate": way}, min(encoder.room, vectors.room(config))
+    way = truncate or (encoder.truncate if isinstance(encoder, TextClassifier) else "head")
+    how, most = {"allow_unknown": True, "truncate": way}, min(encoder.max_text_tokens, vectors.max_text_tokens(config))
 
     def answer(places: Sequence[str], texts: Sequence[str]) -> "list[NDArray[np.float32]]":
         found = encoder.embed(texts, where=places, on_cut=cut.count, **how)

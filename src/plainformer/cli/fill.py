@@ -15,7 +15,7 @@ from plainformer.cli.reading import Cut, check_source, texts_or_lines
 from plainformer.cli.work import begin_work
 
 if TYPE_CHECKING:
-    from plainformer.decode.mask_filler import Guess
+    from plainformer.decode.mask_filler import Prediction
 
 
 def fill(
@@ -40,13 +40,13 @@ def fill(
     """
     check_source(text, file, "texts", fix="name a file of texts, one a line")
     from plainformer.decode.load import load_as
-    from plainformer.decode.mask_filler import Reader, said_of_windows
+    from plainformer.decode.mask_filler import MaskFiller, said_of_windows
 
     begin_work()
-    reader, cut, bad = load_as(model, Reader, base=base), Cut(), BadLines(on_bad_line)
+    reader, cut, bad = load_as(model, MaskFiller, base=base), Cut(), BadLines(on_bad_line)
     reader.check_head(str(model))
 
-    def answer(places: Sequence[str], texts: Sequence[str]) -> "list[list[list[Guess]]]":
+    def answer(places: Sequence[str], texts: Sequence[str]) -> "list[list[list[Prediction]]]":
         return reader.fill(texts, top=top, where=places, on_cut=cut.count)
 
     def check(place: str, one: str) -> None:
@@ -65,19 +65,19 @@ def fill(
             sys.stdout.write("\n" if gaps is None else _blocks(one, gaps))
             first = False
         sys.stdout.flush()
-    cut.tell(lambda count, first: said_of_windows(count, first, reader.room))
+    cut.tell(lambda count, first: said_of_windows(count, first, reader.max_text_tokens))
     bad.end()
 
 
-def _blocks(text: str, gaps: "list[list[Guess]]") -> str:
+def _blocks(text: str, gaps: "list[list[Prediction]]") -> str:
     """The text and the guesses, for each of its gaps."""
     blocks = []
-    for number, guesses in enumerate(gaps, 1):
+    for number, predictions in enumerate(gaps, 1):
         which = f"gap {number} of {len(gaps)}: " if len(gaps) > 1 else ""
-        lines = [f"{guess.probability:.4f}\t{escaped(guess.text)}\n" for guess in guesses]
+        lines = [f"{prediction.probability:.4f}\t{escaped(prediction.text)}\n" for prediction in predictions]
         blocks.append("".join([which, cell(text), "\n", *lines]))
     return "\n".join(blocks)
 
 
-def _record(guess: "Guess") -> dict[str, Any]:
-    return {"token": guess.text, "probability": guess.probability}
+def _record(prediction: "Prediction") -> dict[str, Any]:
+    return {"token": prediction.text, "probability": prediction.probability}

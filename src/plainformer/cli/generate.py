@@ -16,7 +16,7 @@ from plainformer.cli.work import begin_work, say_aside
 from plainformer.errors import InputError
 
 if TYPE_CHECKING:
-    from plainformer.decode.text_generator import Piece, Writer
+    from plainformer.decode.text_generator import Chunk, TextGenerator
 
 MOST_NAMED = 20  # of the unknown characters of a prompt
 
@@ -91,10 +91,10 @@ def generate(
     _check_options(beam, searched, sampled | _given(stop=stop, samples=None if samples == 1 else samples))
     stops = [_stop(string) for string in stop or []]
     from plainformer.decode.load import load_as
-    from plainformer.decode.text_generator import Writer
+    from plainformer.decode.text_generator import TextGenerator
 
     begin_work()
-    writer = load_as(model, Writer, weights=weights, base=base, say=say_aside)
+    writer = load_as(model, TextGenerator, weights=weights, base=base, say=say_aside)
     text = _known(writer, one_text(prompt, file, "prompt"), skip_unknown)
     changes = _given(max_tokens=max_tokens, repetition_penalty=repetition_penalty)
     if beam is None:
@@ -128,7 +128,7 @@ def _stop(string: str) -> str:
     return unescaped(string, "--stop")
 
 
-def _known(writer: "Writer", prompt: Given, skip_unknown: bool) -> str:
+def _known(writer: "TextGenerator", prompt: Given, skip_unknown: bool) -> str:
     """The prompt, without what the vocabulary lacks if that is to be left out.
 
     Raises:
@@ -159,7 +159,7 @@ def _known(writer: "Writer", prompt: Given, skip_unknown: bool) -> str:
 
 
 def _sample(
-    writer: "Writer",
+    writer: "TextGenerator",
     prompt: str,
     stops: Sequence[str],
     samples: int,
@@ -173,12 +173,12 @@ def _sample(
     if samples > 1 and settings.temperature == 0.0:
         raise InputError("at temperature 0 all samples are the same", where="--samples", fix="raise --temperature")
     slides: list[None] = []
-    pieces = writer.stream_samples(prompt, samples=samples, stop=stops, on_slide=lambda: slides.append(None), **changes)
+    chunks = writer.stream_samples(prompt, samples=samples, stop=stops, on_slide=lambda: slides.append(None), **changes)
     shown, pace = prompt if show_prompt else None, Pace()
     if as_json:
-        _print_records(pieces, _given(prompt=shown), {"seed": settings.seed}, pace)
+        _print_records(chunks, _given(prompt=shown), {"seed": settings.seed}, pace)
     else:
-        _print_texts(pieces, shown or "", samples, pace)
+        _print_texts(chunks, shown or "", samples, pace)
     if slides:
         context, half = writer.model.config.context, -(-writer.model.config.context // 2)
         said = f"the text did not fit the context of {context:,} tokens; beyond it, a token was chosen"
@@ -187,7 +187,7 @@ def _sample(
         typer.echo(str(pace), err=True)
 
 
-def _print_texts(pieces: Iterator["Piece"], prompt: str, samples: int, pace: Pace) -> None:
+def _print_texts(chunks: Iterator["Chunk"], prompt: str, samples: int, pace: Pace) -> None:
     def begin(sample: int) -> None:
         if samples > 1:
             put(f"--- sample {sample + 1} of {samples}\n")
@@ -195,33 +195,33 @@ def _print_texts(pieces: Iterator["Piece"], prompt: str, samples: int, pace: Pac
 
     begin(0)
     try:
-        for piece in pieces:
-            pace.count(piece.tokens)
-            put(piece.text)
-            if piece.finished is not None:
+        for chunk in chunks:
+            pace.count(chunk.tokens)
+            put(chunk.text)
+            if chunk.finished is not None:
                 put("\n")
-                if piece.sample + 1 < samples:
-                    begin(piece.sample + 1)
+                if chunk.sample + 1 < samples:
+                    begin(chunk.sample + 1)
     except KeyboardInterrupt:
         if sys.stdout.isatty():
             put("\n")  # what is said now begins a line
         raise
 
 
-def _print_records(pieces: Iterator["Piece"], before: dict[str, Any], after: dict[str, Any], pace: Pace) -> None:
+def _print_records(chunks: Iterator["Chunk"], before: dict[str, Any], after: dict[str, Any], pace: Pace) -> None:
     texts: list[str] = []
     tokens = 0
-    for piece in pieces:
-        pace.count(piece.tokens)
-        texts.append(piece.text)
-        tokens += piece.tokens
-        if piece.finished is not None:
-            said = {"text": "".join(texts), "sample": piece.sample + 1}
-            _print_record({**before, **said, **after, "tokens": tokens, "finished": piece.finished})
+    for chunk in chunks:
+        pace.count(chunk.tokens)
+        texts.append(chunk.text)
+        tokens += chunk.tokens
+        if chunk.finished is not None:
+            said = {"text": "".join(texts), "sample": chunk.sample + 1}
+            _print_record({**before, **said, **after, "tokens": tokens, "finished": chunk.finished})
             texts, tokens = [], 0
 
 
-def _search(writer: "Writer", prompt: str, changes: dict[str, Any], show_prompt: bool, as_json: bool) -> None:
+def _search(writer: "TextGenerator", prompt: str, changes: dict[str, Any], show_prompt: bool, as_json: bool) -> None:
     (found,) = writer.search([prompt], **changes)
     for rank, one in enumerate(found, 1):
         if as_json:

@@ -147,7 +147,7 @@ def ready_lines(
         unreadable: told what is wrong with a line that is not UTF-8 text, which then comes as an empty one.
 
     Raises:
-        InputError: a line is not UTF-8 text, and nobody wants to be told; those before it come first.
+        InputError: a line is not UTF-8 text, and no `bad` is given; the lines before it are yielded first.
     """
     waiting: list[bytes] = []
     rest, done, ended, size = b"", 0, False, first

@@ -19,7 +19,7 @@ from plainformer.errors import InputError
 
 if TYPE_CHECKING:
     from plainformer.decode.score import PairScore
-    from plainformer.decode.text_generator import TextScore, Writer
+    from plainformer.decode.text_generator import TextGenerator, TextScore
     from plainformer.decode.translator import Translator
     from plainformer.tokenizer import Tokenizer
 
@@ -53,11 +53,11 @@ def score(
     if text and lines:
         raise InputError("--lines is for what is read", fix="give texts, or --lines")
     from plainformer.decode.load import load_as
-    from plainformer.decode.text_generator import Writer
+    from plainformer.decode.text_generator import TextGenerator
     from plainformer.decode.translator import Translator
 
     begin_work()
-    loaded = load_as(model, (Writer, Translator), "score", base=base, say=None)
+    loaded = load_as(model, (TextGenerator, Translator), "score", base=base, say=None)
     bad = BadLines(on_bad_line)
     if isinstance(loaded, Translator):
         _score_pairs(loaded, texts_or_lines(text, file, bad=bad), bad, tokens, as_json)
@@ -70,7 +70,7 @@ def score(
     bad.end()
 
 
-def _score_texts(writer: "Writer", texts: Iterator[Lines], bad: BadLines, tokens: bool, as_json: bool) -> None:
+def _score_texts(writer: "TextGenerator", texts: Iterator[Lines], bad: BadLines, tokens: bool, as_json: bool) -> None:
     context, long = writer.model.config.context, Cut()
 
     def answer(places: Sequence[str], lines: Sequence[str]) -> "list[TextScore]":

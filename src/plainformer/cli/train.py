@@ -55,7 +55,8 @@ def train(
         str | None, typer.Option(metavar="CODE", help="Target language; short for --set data.target=…")
     ] = None,
     start: Annotated[
-        str | None, typer.Option("--from", metavar="MODEL", help="A model to train on; short for --set model.start=…")
+        str | None,
+        typer.Option("--from", metavar="MODEL", help="A model to train on; short for --set model.init_from=…"),
     ] = None,
     text: Annotated[
         list[str] | None,
@@ -66,7 +67,7 @@ def train(
     """Train a model as RECIPE says, and score it on its test set.
 
     The recipe's task says what the model is: a translator, a language model, a masked language model or a classifier.
-    With --from it is not a new one: its shape and vocabulary are those of MODEL, a run or a model folder.
+    With --from it is not a new one: it has the shape and vocabulary of MODEL, a run or a model folder.
 
     plainformer recipes lists the recipes, and plainformer settings all that --set can change.
     """
@@ -77,7 +78,7 @@ def train(
     folder = run or Path("runs") / loaded.name
 
     if loaded.train.compute_dtype == "float32":
-        begin_machine_code()
+        begin_cpu_kernels()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
     from plainformer.decode.load import find_model
@@ -119,7 +120,7 @@ def stopped(run: Path) -> str:
     return f"stopped and saved; go on with: {on}"
 
 
-def begin_machine_code() -> None:
+def begin_cpu_kernels() -> None:
     """Begin with what training will call, before all else that takes long; `run_recipe` says so."""
     from plainformer.kernels.cpu import build
 
@@ -154,4 +155,4 @@ def _as_said(
 
 def starting_from(model: str | None) -> list[str]:
     """What `--from MODEL` changes in a recipe: training starts from that model."""
-    return [Said(f"model.start={inline(model)}", option("from", model))] if model is not None else []
+    return [Said(f"model.init_from={inline(model)}", option("from", model))] if model is not None else []

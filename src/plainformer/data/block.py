@@ -14,10 +14,10 @@ _ORDER, _SHIFT = 1, 2  # what is drawn for an epoch, each from numbers of its ow
 
 
 class Blocks(NamedTuple):
-    """Pieces of text, and the token that follows each of theirs. False in `valid`: filled up, carries no loss."""
+    """Blocks of tokens, and as `targets` the next token of each. False in `valid`: padding, carries no loss."""
 
     ids: NDArray[np.int32]  # (batch, context)
-    following: NDArray[np.int32]  # (batch, context)
+    targets: NDArray[np.int32]  # (batch, context)
     valid: NDArray[np.bool_]  # (batch, context)
 
 

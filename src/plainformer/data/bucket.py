@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Lengths = NDArray[np.int64]
-LANES = 8  # rows in multiples of this keep a processor's vector units full
+LANES = 8  # rows in multiples of this keep a CPU's vector units full
 
 
 @dataclass(frozen=True)

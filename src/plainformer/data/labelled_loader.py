@@ -19,7 +19,7 @@ class LabelledBatch(NamedTuple):
     ids: NDArray[np.int32]  # (batch, seq)
     valid: NDArray[np.bool_]  # (batch, seq)
     labels: NDArray[np.int32]  # (batch,): places in the list of labels
-    counted: NDArray[np.bool_]  # (batch,)
+    loss_mask: NDArray[np.bool_]  # (batch,)
 
 
 class LabelledLoader:

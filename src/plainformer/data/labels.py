@@ -9,7 +9,7 @@ from plainformer.errors import InputError, some_of
 
 
 def label_names(train: Labelled) -> tuple[str, ...]:
-    """The labels to be told apart: those of the training set, sorted; whole numbers by their value.
+    """The labels to be told apart, the training set's, sorted; whole numbers by their value.
 
     Raises:
         InputError: there are fewer than two.

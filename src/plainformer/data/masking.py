@@ -31,14 +31,14 @@ _STEP, _IN_ORDER = 3, 4  # what is drawn for a step and for a held-out block, ea
 class MaskedBatch(NamedTuple):
     """Texts with hidden tokens, and where those are, so that logits are computed there alone.
 
-    False in `valid`: filled up, not to be looked at. False in `counted`: no place, carries no loss.
+    False in `valid`: padding. False in `loss_mask`: no masked position, carries no loss.
     """
 
     ids: NDArray[np.int32]  # (batch, context)
     valid: NDArray[np.bool_]  # (batch, context)
-    places: NDArray[np.int32]  # (batch, places), rising along a row
-    targets: NDArray[np.int32]  # (batch, places): the tokens that stood there
-    counted: NDArray[np.bool_]  # (batch, places)
+    masked_positions: NDArray[np.int32]  # (batch, masked), rising along a row
+    targets: NDArray[np.int32]  # (batch, masked): the tokens that stood there
+    loss_mask: NDArray[np.bool_]  # (batch, masked)
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,8 @@ class Masking:
             raise InputError("the vocabulary has special tokens only, and nothing to hide")
         return cls(mask, special, word_starts(tokenizer) if whole_words else None, share)
 
-    def places(self, context: int) -> int:
-        """How many places a text of `context` tokens has room for: the second axis of `MaskedBatch.places`."""
+    def masked_positions(self, context: int) -> int:
+        """The most masked positions of a text of `context` tokens: the second axis of a `MaskedBatch`."""
         return min(context, self.wanted(context) + (0 if self.starts is None else LAST_WORD))
 
     def wanted(self, tokens: int) -> int:
@@ -84,31 +84,31 @@ def hide(
 ) -> MaskedBatch:
     """Choose tokens of each row of `ids` (batch, context), and hide them.
 
-    A row without an ordinary token has no places.
+    A row without an ordinary token has no masked positions.
     """
     ordinary = valid & ~masking.special[ids]
     order = np.where(ordinary, random.random(ids.shape), np.inf)
     if masking.starts is None:
-        places, counted = _choose_tokens(order, masking)
+        masked_positions, loss_mask = _choose_tokens(order, masking)
     else:
-        places, counted = _choose_words(order, _words(ids, ordinary, masking.starts), masking)
-    targets = np.take_along_axis(ids, places, axis=1)
-    fate, others = random.random(places.shape), np.flatnonzero(~masking.special).astype(np.int32)
-    another = others[random.integers(0, len(others), places.shape)]
+        masked_positions, loss_mask = _choose_words(order, _words(ids, ordinary, masking.starts), masking)
+    targets = np.take_along_axis(ids, masked_positions, axis=1)
+    fate, others = random.random(masked_positions.shape), np.flatnonzero(~masking.special).astype(np.int32)
+    another = others[random.integers(0, len(others), masked_positions.shape)]
     shown = np.where(fate < MASKED, np.int32(masking.mask), np.where(fate < MASKED + REPLACED, another, targets))
     hidden = ids.copy()
-    row, column = np.nonzero(counted)
-    hidden[row, places[row, column]] = shown[row, column]
-    return MaskedBatch(hidden, valid, places, np.where(counted, targets, 0), counted)
+    row, column = np.nonzero(loss_mask)
+    hidden[row, masked_positions[row, column]] = shown[row, column]
+    return MaskedBatch(hidden, valid, masked_positions, np.where(loss_mask, targets, 0), loss_mask)
 
 
 def _choose_tokens(order: NDArray[np.float64], masking: Masking) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
     """The tokens that come first in `order` (batch, context), where those that may not be chosen are infinite."""
-    room = masking.places(order.shape[1])
+    room = masking.masked_positions(order.shape[1])
     wanted = np.array([masking.wanted(int(tokens)) for tokens in np.isfinite(order).sum(axis=1)])
-    counted = np.arange(room) < wanted[:, None]
-    places = np.argsort(order, axis=1)[:, :room]
-    return _in_text_order(places, counted, order.shape[1]), counted
+    loss_mask = np.arange(room) < wanted[:, None]
+    masked_positions = np.argsort(order, axis=1)[:, :room]
+    return _in_text_order(masked_positions, loss_mask, order.shape[1]), loss_mask
 
 
 def _choose_words(
@@ -119,8 +119,8 @@ def _choose_words(
     A word that there is no room for is passed over; if that leaves nothing, the beginning of the first word is chosen.
     """
     rows, context = order.shape
-    room = masking.places(context)
-    places, counted = np.zeros((rows, room), np.int64), np.zeros((rows, room), bool)
+    room = masking.masked_positions(context)
+    masked_positions, loss_mask = np.zeros((rows, room), np.int64), np.zeros((rows, room), bool)
     for row in range(rows):
         tokens = np.flatnonzero(np.isfinite(order[row]))
         # Each word by itself: tokens of one number stand beside each other.
@@ -132,8 +132,8 @@ def _choose_words(
                 chosen = np.concatenate([chosen, word])
         if not len(chosen) and pieces:
             chosen = pieces[0][:wanted]
-        places[row, : len(chosen)], counted[row, : len(chosen)] = chosen, True
-    return _in_text_order(places, counted, context), counted
+        masked_positions[row, : len(chosen)], loss_mask[row, : len(chosen)] = chosen, True
+    return _in_text_order(masked_positions, loss_mask, context), loss_mask
 
 
 def _words(ids: NDArray[np.int32], ordinary: NDArray[np.bool_], starts: NDArray[np.bool_]) -> NDArray[np.int64]:
@@ -142,10 +142,12 @@ def _words(ids: NDArray[np.int32], ordinary: NDArray[np.bool_], starts: NDArray[
     return np.cumsum(starts[ids] | after_special, axis=1, dtype=np.int64)
 
 
-def _in_text_order(places: NDArray[np.int64], counted: NDArray[np.bool_], context: int) -> NDArray[np.int32]:
-    """The places of a row from left to right, then 0 where there is none."""
-    ordered = np.sort(np.where(counted, places, context), axis=1)
-    return np.where(counted, ordered, 0).astype(np.int32)
+def _in_text_order(
+    masked_positions: NDArray[np.int64], loss_mask: NDArray[np.bool_], context: int
+) -> NDArray[np.int32]:
+    """The positions of a row from left to right, then 0 where there is none."""
+    ordered = np.sort(np.where(loss_mask, masked_positions, context), axis=1)
+    return np.where(loss_mask, ordered, 0).astype(np.int32)
 
 
 class MaskedLoader:

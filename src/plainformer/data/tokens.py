@@ -1,6 +1,6 @@
 """TEXT -> TOKENS: running text encoded once, into a file that later runs map into memory.
 
-    CACHE/tokens/KEY.ids     the ids of the training part, then those of the held-out part, 2 or 4 bytes each
+    CACHE/tokens/KEY.ids     the ids of the training part, then the ids of the held-out part, 2 or 4 bytes each
     CACHE/tokens/KEY.json    how many they are, and what else was counted
 
 The key is a hash of text, tokenizer and split, so that a change in any of them is another file.
@@ -33,7 +33,7 @@ Progress = Callable[[int, int], None]
 _FORMAT = 1  # of the two files; part of the key
 _AROUND = 200  # characters on either side of a seam that are encoded together, to see whether it is one
 _AT_ONCE = 16  # chunks encoded together at most, whose ids take some 30 MB each while they are made
-_ABANDONED = 3600.0  # seconds for which nobody has written to a file
+_ABANDONED = 3600.0  # seconds without a write to a file
 
 
 @dataclass

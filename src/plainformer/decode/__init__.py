@@ -10,31 +10,31 @@ from plainformer.lazy import lazily
 if TYPE_CHECKING:
     from plainformer.decode.beam import beam_search
     from plainformer.decode.beam_language_model import best_continuations
-    from plainformer.decode.mask_filler import Guess, Reader
+    from plainformer.decode.mask_filler import MaskFiller, Prediction
     from plainformer.decode.protocols import EncoderDecoder, Hypotheses, Hypothesis
     from plainformer.decode.sampling import sample
     from plainformer.decode.sampling_loop import continuations
     from plainformer.decode.score import PairScore, score_pairs, score_texts
     from plainformer.decode.settings import GenerationSettings, SamplingSettings
-    from plainformer.decode.text_classifier import Label, Labeller
-    from plainformer.decode.text_generator import Continuation, Piece, TextScore, Writer
+    from plainformer.decode.text_classifier import Label, TextClassifier
+    from plainformer.decode.text_generator import Chunk, Continuation, TextGenerator, TextScore
     from plainformer.decode.translate_batches import generate
 
 __all__ = [
+    "Chunk",
     "Continuation",
     "EncoderDecoder",
     "GenerationSettings",
-    "Guess",
     "Hypotheses",
     "Hypothesis",
     "Label",
-    "Labeller",
+    "MaskFiller",
     "PairScore",
-    "Reader",
-    "Piece",
+    "Prediction",
     "SamplingSettings",
+    "TextClassifier",
+    "TextGenerator",
     "TextScore",
-    "Writer",
     "beam_search",
     "best_continuations",
     "continuations",
@@ -47,20 +47,20 @@ __all__ = [
 __getattr__ = lazily(
     __name__,
     {
+        "Chunk": "text_generator",
         "Continuation": "text_generator",
         "EncoderDecoder": "protocols",
         "GenerationSettings": "settings",
-        "Guess": "mask_filler",
         "Hypotheses": "protocols",
         "Hypothesis": "protocols",
         "Label": "text_classifier",
-        "Labeller": "text_classifier",
+        "MaskFiller": "mask_filler",
         "PairScore": "score",
-        "Reader": "mask_filler",
-        "Piece": "text_generator",
+        "Prediction": "mask_filler",
         "SamplingSettings": "settings",
+        "TextClassifier": "text_classifier",
+        "TextGenerator": "text_generator",
         "TextScore": "text_generator",
-        "Writer": "text_generator",
         "beam_search": "beam",
         "best_continuations": "beam_language_model",
         "continuations": "sampling_loop",

@@ -21,10 +21,10 @@ ended are put aside: K go on, the K best that ended are kept, and a setting says
 
 How it is computed: the rows of a beam are tokens side by side in one sequence, and share the state of the decoder.
 Every step takes one slot of the state, which is a place for each row; a mask lets a row see the places of its own
-ancestors, which its `lineage` names. So nothing is copied when a beam is reordered but the lineage, and what the source
-offers is there once for all rows. A slot is free again when no sentence that lives has anything in it, so that a
-sentence may begin when another ends (`pool.py`); the loop stops when all slots are taken, and can go on with more.
-The decoder is told which rows have no hypothesis: a third of them, in searches that share a batch.
+ancestors (`Search.ancestors`). So a reordered beam copies these row numbers and no keys or values, and those of the
+source are there once for all rows. A slot is free again when no active sentence has anything in it, so that a sentence
+may begin when another ends (`continuous_batching.py`); the loop stops when all slots are taken, and can go on with
+more. The decoder is told which rows have no hypothesis: a third of the rows, in searches that share a batch.
 """
 
 from functools import partial
@@ -37,12 +37,12 @@ import numpy as np
 
 from plainformer.decode.beam_state import SLOTS, Query, Search
 from plainformer.decode.beam_step import extended, looked_at
-from plainformer.decode.constraints import Candidates, Rules, best_candidates, next_logprobs
+from plainformer.decode.constraints import Candidates, Constraints, best_candidates, next_logprobs
 from plainformer.decode.protocols import EncoderDecoder, Hypotheses
 from plainformer.decode.settings import GenerationSettings
 from plainformer.equations.masks import AttentionMask
 from plainformer.nn.cache import CacheSlots
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.quantize.prepare import uses_cpu_kernels
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 
@@ -51,14 +51,14 @@ def beam_search(
     model: EncoderDecoder,
     source: Ids,
     source_valid: Valid,
-    bounds: Int[Array, " batch"],
+    max_lengths: Int[Array, " batch"],
     settings: GenerationSettings,
     *,
     length: int,
     bos: int,
     eos: int,
     pad: int,
-    allowed: Bool[Array, " tokens"] | None = None,
+    allowed_tokens: Bool[Array, " tokens"] | None = None,
 ) -> Hypotheses:
     """The `n_best` hypotheses of every sentence of one batch, best first.
 
@@ -67,63 +67,79 @@ def beam_search(
     Args:
         source: ids (batch, source), each ending in its end of sentence, then padding.
         source_valid: True on real tokens.
-        bounds: the most tokens (end of sentence included) of each sentence, at most `length`; 0 marks a row that
+        max_lengths: the most tokens (end of sentence included) of each sentence, at most `length`; 0 marks a row that
             only fills the batch, which costs no step of its own and gets no hypothesis.
         length: the most tokens of the longest output.
-        allowed: True on the ids that may be generated, None for all; `pad` and `bos` never, unless they end an
+        allowed_tokens: True on the ids that may be generated, None for all; `pad` and `bos` never, unless they end an
             output.
     """
-    query = make_query(model, settings, Rules.of(settings, bos=bos, eos=eos, pad=pad), length, allowed)
-    search = begin(model, source, source_valid, bounds, query.rules, settings.beam_size, min(SLOTS, length))
+    query = make_query(model, settings, Constraints.of(settings, bos=bos, eos=eos, pad=pad), length, allowed_tokens)
+    search = begin(model, source, source_valid, max_lengths, query.constraints, settings.beam_size, min(SLOTS, length))
     return ranked(run(query, search), settings.n_best)
 
 
 def make_query(
     model: EncoderDecoder,
     settings: GenerationSettings,
-    rules: Rules,
+    constraints: Constraints,
     length: int,
-    allowed: Bool[Array, " tokens"] | None = None,
+    allowed_tokens: Bool[Array, " tokens"] | None = None,
 ) -> Query:
-    """What searches targets of up to `length` tokens; `allowed` as for `beam_search`."""
+    """What searches targets of up to `length` tokens; `allowed_tokens` as for `beam_search`."""
     weights = jnp.asarray(settings.length_weights(length))
-    return Query(model, jnp.int32(0), weights, allowed, rules, settings.n_best, settings.beam, settings.stop)
+    return Query(
+        model,
+        jnp.int32(0),
+        weights,
+        allowed_tokens,
+        constraints,
+        settings.n_best,
+        settings.beam,
+        settings.early_stopping,
+    )
 
 
 def begun(
     model: EncoderDecoder,
     source: Ids,
     source_valid: Valid,
-    bounds: Int[Array, " batch"],
-    rules: Rules,
+    max_lengths: Int[Array, " batch"],
+    constraints: Constraints,
     beam: int,
     slots: int,
 ) -> Search:
     """Sources read, and one empty hypothesis for every sentence that has a bound."""
     decoder = model.start(model.encode(source, source_valid), source_valid, slots * beam)
-    return first(decoder, jnp.full(bounds.shape, rules.bos, jnp.int32), bounds, rules, beam, slots)
+    return first(
+        decoder, jnp.full(max_lengths.shape, constraints.bos, jnp.int32), max_lengths, constraints, beam, slots
+    )
 
 
-begin = program(begun)
+begin = compiled(begun)
 
 
 def first(
-    decoder: Any, last: Int[Array, " batch"], bounds: Int[Array, " batch"], rules: Rules, beam: int, slots: int
+    decoder: Any,
+    last: Int[Array, " batch"],
+    max_lengths: Int[Array, " batch"],
+    constraints: Constraints,
+    beam: int,
+    slots: int,
 ) -> Search:
     """One empty hypothesis for every sentence that has a bound, from any state of a decoder that is to read `last`."""
-    batch = bounds.shape[0]
-    live = jnp.broadcast_to(jnp.arange(beam) == 0, (batch, beam)) & (bounds > 0)[:, None]
+    batch = max_lengths.shape[0]
+    active = jnp.broadcast_to(jnp.arange(beam) == 0, (batch, beam)) & (max_lengths > 0)[:, None]
     nothing = jnp.full((batch, beam), -jnp.inf, jnp.float32)
-    unwritten = jnp.full((batch, beam, slots), rules.pad, jnp.int32)
+    unwritten = jnp.full((batch, beam, slots), constraints.pad, jnp.int32)
     none = jnp.zeros(batch, jnp.int32)
     return Search(
         decoder=decoder,
-        bounds=bounds,
+        max_lengths=max_lengths,
         step=none,
         last=jnp.repeat(last[:, None], beam, axis=1),
-        lineage=jnp.full((batch, beam, slots), -1, jnp.int32),
+        ancestors=jnp.full((batch, beam, slots), -1, jnp.int32),
         tokens=unwritten,
-        logprobs=jnp.where(live, 0.0, nothing),
+        logprobs=jnp.where(active, 0.0, nothing),
         finished=Hypotheses(
             unwritten, jnp.zeros((batch, beam), jnp.int32), nothing, nothing, jnp.zeros((batch, beam), bool)
         ),
@@ -135,24 +151,24 @@ def run(query: Query, search: Search) -> Search:
     """Go on until no sentence lives, with four times the slots whenever none is free."""
     while True:
         search = advance((query, np.int32(0)), search)
-        if not live_rows(search).any():
+        if not active_rows(search).any():
             return search
         slots = search.tokens.shape[2]
         search = with_more_slots(query, search, min(4 * slots, query.weights.shape[0] - 1) - slots)
 
 
-@program(donate=(1,))
+@compiled(donate=(1,))
 def advance(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
     """Step after step until no more than `how[1]` sentences live, or no slot is free. Takes the memory of `search`."""
     query, enough = how
 
     def goes_on(search: Search) -> Bool[Array, ""]:
-        return (search.live.sum() > enough) & ~jnp.all(_taken(search))
+        return (search.active.sum() > enough) & ~jnp.all(_taken(search))
 
     return jax.lax.while_loop(goes_on, partial(_advance, query), search)
 
 
-def live_rows(search: Search) -> Bool[np.ndarray, " batch"]:
+def active_rows(search: Search) -> Bool[np.ndarray, " batch"]:
     """Which sentences live, as a NumPy array: what is asked between programs is no program of its own."""
     return np.max(np.asarray(search.logprobs), axis=1) > -np.inf
 
@@ -165,18 +181,18 @@ def widened(query: Query, search: Search, slots: int) -> Search:
         return jnp.pad(values, ((0, 0), (0, 0), (0, slots)), constant_values=filler)
 
     return eqx.tree_at(
-        lambda s: (s.decoder, s.lineage, s.tokens, s.finished.tokens),
+        lambda s: (s.decoder, s.ancestors, s.tokens, s.finished.tokens),
         search,
         (
             query.model.grow(search.decoder, slots * beam),
-            filled(search.lineage, -1),
-            filled(search.tokens, query.rules.pad),
-            filled(search.finished.tokens, query.rules.pad),
+            filled(search.ancestors, -1),
+            filled(search.tokens, query.constraints.pad),
+            filled(search.finished.tokens, query.constraints.pad),
         ),
     )
 
 
-with_more_slots = program(widened)
+with_more_slots = compiled(widened)
 
 
 def ranked(search: Search, n_best: int) -> Hypotheses:
@@ -195,21 +211,21 @@ def ranked(search: Search, n_best: int) -> Hypotheses:
 
 
 def _advance(query: Query, search: Search) -> Search:
-    batch, beam, _ = search.lineage.shape
+    batch, beam, _ = search.ancestors.shape
     slot = jnp.argmin(_taken(search)).astype(jnp.int32)  # the first that is free
-    lineage = search.lineage.at[:, :, slot].set(jnp.arange(beam)[None, :])
+    ancestors = search.ancestors.at[:, :, slot].set(jnp.arange(beam)[None, :])
     place, positions = query.before + slot * beam, query.read + search.step[:, None]
-    slots = CacheSlots(place, positions, AttentionMask(_visible(query, lineage)), active=search.logprobs > -jnp.inf)
+    slots = CacheSlots(place, positions, AttentionMask(_visible(query, ancestors)), active=search.logprobs > -jnp.inf)
     logits, decoder = query.model.extend(search.last, search.decoder, slots)
     candidates = _candidates(query, search, logits.reshape(batch * beam, -1))
-    return extended(query, eqx.tree_at(lambda s: (s.decoder, s.lineage), search, (decoder, lineage)), candidates)
+    return extended(query, eqx.tree_at(lambda s: (s.decoder, s.ancestors), search, (decoder, ancestors)), candidates)
 
 
 def _candidates(query: Query, search: Search, logits: Float[Array, "rows vocab"]) -> Candidates:
     """What each row may go on with: as many as are looked at, where a CPU kernel ranks them, else every token."""
     _, beam, slots = search.tokens.shape
     history, step = search.tokens.reshape(-1, slots), jnp.repeat(search.step, beam)
-    given = logits, history, step, query.rules, query.allowed, jnp.repeat(search.bounds, beam)
+    given = logits, history, step, query.constraints, query.allowed_tokens, jnp.repeat(search.max_lengths, beam)
     if uses_cpu_kernels(query.model):
         return best_candidates(*given, looked_at(query, beam))
     return Candidates(next_logprobs(*given), None)
@@ -217,16 +233,16 @@ def _candidates(query: Query, search: Search, logits: Float[Array, "rows vocab"]
 
 def _taken(search: Search) -> Bool[Array, " slots"]:
     """The slots in which a sentence that lives has something."""
-    return jnp.any((search.lineage >= 0) & search.live[:, None, None], axis=(0, 1))
+    return jnp.any((search.ancestors >= 0) & search.active[:, None, None], axis=(0, 1))
 
 
-def _visible(query: Query, lineage: Int[Array, "batch beam slots"]) -> Bool[Array, "batch 1 beam places"]:
-    """The places of the state that each row sees: what was read before the search, and those of its ancestors.
+def _visible(query: Query, ancestors: Int[Array, "batch beam slots"]) -> Bool[Array, "batch 1 beam places"]:
+    """The places of the state that each row sees: the prompt's, and the places of its ancestors.
 
-    Kept, as all layers ask for it: a compiler that fuses would compare lineages for every score of every head.
+    Kept, as all layers ask for it: a compiler that fuses would compare ancestors for every score of every head.
     """
-    batch, beam, slots = lineage.shape
-    ancestors = lineage[:, :, :, None] == jnp.arange(beam)[None, None, None, :]
+    batch, beam, slots = ancestors.shape
+    is_ancestor = ancestors[:, :, :, None] == jnp.arange(beam)[None, None, None, :]
     read = jnp.broadcast_to(jnp.arange(query.before) < query.read, (batch, beam, query.before))
-    seen = jnp.concatenate([read, ancestors.reshape(batch, beam, slots * beam)], axis=2)[:, None]
+    seen = jnp.concatenate([read, is_ancestor.reshape(batch, beam, slots * beam)], axis=2)[:, None]
     return jax.lax.optimization_barrier(seen)

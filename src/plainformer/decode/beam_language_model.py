@@ -8,13 +8,13 @@ import numpy as np
 from plainformer.decode.batch import check_vocabulary
 from plainformer.decode.beam import first, ranked, run
 from plainformer.decode.beam_state import SLOTS, Query, Search
-from plainformer.decode.constraints import Rules
+from plainformer.decode.constraints import Constraints
 from plainformer.decode.protocols import Hypothesis
 from plainformer.decode.sampling_loop import read, round_up
 from plainformer.decode.settings import GenerationSettings, check_tokens
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Int
 
 
@@ -25,7 +25,7 @@ def best_continuations(
     *,
     max_tokens: int,
     eos: int | None = None,
-    forbidden: Sequence[int] = (),
+    suppress_tokens: Sequence[int] = (),
 ) -> list[Hypothesis]:
     """The `n_best` continuations of one prompt, best first, by the search of `beam.py`.
 
@@ -44,8 +44,8 @@ def best_continuations(
         raise InputError("the prompt is empty", fix="give at least one token")
     check_tokens(settings, config.vocab)
     settings.check_length(max_tokens)
-    if settings.force_end and eos is None and not settings.end_tokens:
-        raise InputError("there is no end of text to force", where="generation.force_end", fix="leave it out")
+    if settings.forced_eos and eos is None and not settings.end_tokens:
+        raise InputError("there is no end of text to force", where="generation.forced_eos", fix="leave it out")
     needed = len(prompt) - 1 + max_tokens  # the last token is not read
     if needed > config.context:
         raise InputError(
@@ -54,23 +54,23 @@ def best_continuations(
             fix="ask for fewer tokens, give a shorter prompt, or sample",
         )
     nothing = config.rows(config.vocab)  # an id that never comes
-    rules = Rules.of(settings, bos=nothing, eos=nothing if eos is None else eos, pad=nothing)
-    allowed = np.ones(config.vocab, bool)
-    allowed[[*forbidden, *settings.forbidden_tokens]] = False
+    constraints = Constraints.of(settings, bos=nothing, eos=nothing if eos is None else eos, pad=nothing)
+    allowed_tokens = np.ones(config.vocab, bool)
+    allowed_tokens[[*suppress_tokens, *settings.suppress_tokens]] = False
     known = np.array([prompt[:-1]], np.int32).reshape(1, -1)
-    room = round_up(known.shape[1])
+    capacity = round_up(known.shape[1])
     search = _begin(
         model,
-        read(model, known, room),
+        read(model, known, capacity),
         jnp.int32(prompt[-1]),
         jnp.int32(max_tokens),
-        rules,
+        constraints,
         settings.beam_size,
         min(SLOTS, max_tokens),
     )
     weights = jnp.asarray(settings.length_weights(max_tokens))
-    how = rules, settings.n_best, settings.beam, settings.stop
-    query = Query(model, jnp.int32(known.shape[1]), weights, jnp.asarray(allowed), *how, before=room)
+    how = constraints, settings.n_best, settings.beam, settings.early_stopping
+    query = Query(model, jnp.int32(known.shape[1]), weights, jnp.asarray(allowed_tokens), *how, before=capacity)
     found = ranked(run(query, search), settings.n_best)
     (hypotheses,) = found.unbatch()
     if not hypotheses:
@@ -78,16 +78,16 @@ def best_continuations(
     return hypotheses
 
 
-@program
+@compiled
 def _begin(
     model: LanguageModel,
     state: LanguageModelState,
     last: Int[Array, ""],
     max_tokens: Int[Array, ""],
-    rules: Rules,
+    constraints: Constraints,
     beam: int,
     slots: int,
 ) -> Search:
     """The search for one prompt, of which all but the `last` token is read."""
     state = model.grow(state, slots * beam)
-    return first(state, last[None], max_tokens[None], rules, beam, slots)
+    return first(state, last[None], max_tokens[None], constraints, beam, slots)

@@ -5,9 +5,9 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 
-from plainformer.decode.constraints import Rules
+from plainformer.decode.constraints import Constraints
 from plainformer.decode.protocols import CachedDecoder, Hypotheses
-from plainformer.decode.settings import Beam, Stop
+from plainformer.decode.settings import Beam, EarlyStopping
 from plainformer.shapes import Array, Bool, Float, Int
 
 SLOTS = 16  # that a search has at first, or more
@@ -18,19 +18,19 @@ class Query(eqx.Module):
 
     read: tokens that its state holds before the search begins, in the first of the `before` places that are kept for
         such; all rows see them.
-    beam, stop: as `GenerationSettings` have them.
+    beam, early_stopping: as `GenerationSettings` have them.
     weights: one over the length penalty, for every length up to the longest bound.
-    allowed: True on the ids that may be generated, None for all.
+    allowed_tokens: True on the ids that may be generated, None for all.
     """
 
     model: CachedDecoder
     read: Int[Array, ""]
     weights: Float[Array, " lengths"]
-    allowed: Bool[Array, " tokens"] | None
-    rules: Rules = eqx.field(static=True)
+    allowed_tokens: Bool[Array, " tokens"] | None
+    constraints: Constraints = eqx.field(static=True)
     n_best: int = eqx.field(static=True)
     beam: Beam = eqx.field(static=True)
-    stop: Stop = eqx.field(static=True)
+    early_stopping: EarlyStopping = eqx.field(static=True)
     before: int = eqx.field(static=True, default=0)
 
 
@@ -38,23 +38,23 @@ class Search(eqx.Module):
     """The state of the loop. A row of a beam with log-probability -inf holds no hypothesis.
 
     decoder: the model's state; every leaf has the batch as its first axis.
-    bounds: the most tokens of each sentence; 0 where there is none.
+    max_lengths: the most tokens of each sentence; 0 where there is none.
     step: how many tokens a sentence's live hypotheses have.
     last: the token that each row consumes next.
-    lineage: the row in which a hypothesis, or its ancestor, stood in a slot; -1 in those of other sentences.
+    ancestors: the row in which a hypothesis, or its ancestor, stood in a slot; -1 in the slots of other sentences.
     finished: those that left the beam, `count` of them.
     """
 
     decoder: Any
-    bounds: Int[Array, " batch"]
+    max_lengths: Int[Array, " batch"]
     step: Int[Array, " batch"]
     last: Int[Array, "batch beam"]
-    lineage: Int[Array, "batch beam slots"]
+    ancestors: Int[Array, "batch beam slots"]
     tokens: Int[Array, "batch beam slots"]
     logprobs: Float[Array, "batch beam"]
     finished: Hypotheses
     count: Int[Array, " batch"]
 
     @property
-    def live(self) -> Bool[Array, " batch"]:
+    def active(self) -> Bool[Array, " batch"]:
         return jnp.any(self.logprobs > -jnp.inf, axis=1)

@@ -1,4 +1,4 @@
-"""One step of a beam search, once every token's log-probability is known: who goes on, who is done, whether to stop.
+"""One step of a beam search, after every token's log-probability: which hypotheses go on or end, and whether to stop.
 
 There are two ways, which differ in what becomes of a hypothesis that has ended (`GenerationSettings.beam`): `shrinking`
 and `full`. `reference.py` spells out both for one sentence.
@@ -9,14 +9,14 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.decode.beam_state import Query, Search
-from plainformer.decode.constraints import Candidates, Rules
+from plainformer.decode.constraints import Candidates, Constraints
 from plainformer.decode.protocols import Hypotheses
 from plainformer.shapes import Array, Bool, Float, Int
 
 
 def looked_at(query: Query, beam: int) -> int:
     """How many of the best extensions of a beam are looked at: of a full one so many that not all can end."""
-    return (1 + len(query.rules.ends)) * beam if _is_full(query, beam) else beam
+    return (1 + len(query.constraints.ends)) * beam if _is_full(query, beam) else beam
 
 
 def _is_full(query: Query, beam: int) -> bool:
@@ -27,7 +27,7 @@ def extended(query: Query, search: Search, candidates: Candidates) -> Search:
     """The search with one more token in each live hypothesis.
 
     Args:
-        search: its `decoder` and `lineage` know of this step's places already, the rest is as before it.
+        search: its `decoder` and `ancestors` know of this step's places already, the rest is as before it.
         candidates: next tokens, given each row of each beam: as many as are `looked_at`, or all.
     """
     return (_full if _is_full(query, search.logprobs.shape[1]) else _shrinking)(query, search, candidates)
@@ -43,20 +43,20 @@ def _shrinking(query: Query, search: Search, candidates: Candidates) -> Search:
     after = _with(search, *_best_extensions(search, candidates, looked_at(query, beam)))
     kept = jnp.arange(beam)[None, :] < (beam - search.count)[:, None]
     after = _with_logprobs(after, jnp.where(kept, after.logprobs, -jnp.inf))
-    return _stop_where_decided(_finish(after, query.weights, query.rules), query.weights, query.n_best)
+    return _stop_where_settled(_finish(after, query.weights, query.constraints), query.weights, query.n_best)
 
 
-def _finish(search: Search, weights: Float[Array, " lengths"], rules: Rules) -> Search:
+def _finish(search: Search, weights: Float[Array, " lengths"], constraints: Constraints) -> Search:
     """Move hypotheses that ended, or that reached their sentence's bound, from the beam to the finished ones."""
     batch, beam = search.logprobs.shape
-    ended = rules.is_end(search.last)
-    leaves = (search.logprobs > -jnp.inf) & (ended | (search.step >= search.bounds)[:, None])
+    ended = constraints.is_end(search.last)
+    leaves = (search.logprobs > -jnp.inf) & (ended | (search.step >= search.max_lengths)[:, None])
     # The places after those taken, in the order of the beam; a row that stays gets a place that does not exist.
     places = search.count[:, None] + jnp.cumsum(leaves, axis=1, dtype=jnp.int32) - 1
     places = jnp.where(leaves, places, beam)
     at = (jnp.broadcast_to(jnp.arange(batch)[:, None], places.shape), places)
     finished = jax.tree.map(
-        lambda old, new: old.at[at].set(new, mode="drop"), search.finished, _as_hypotheses(search, weights, rules)
+        lambda old, new: old.at[at].set(new, mode="drop"), search.finished, _as_hypotheses(search, weights, constraints)
     )
     return eqx.tree_at(
         lambda s: (s.logprobs, s.finished, s.count),
@@ -69,14 +69,14 @@ def _finish(search: Search, weights: Float[Array, " lengths"], rules: Rules) -> 
     )
 
 
-def _stop_where_decided(search: Search, weights: Float[Array, " lengths"], n_best: int) -> Search:
+def _stop_where_settled(search: Search, weights: Float[Array, " lengths"], n_best: int) -> Search:
     """Empty the beam of every sentence whose live hypotheses cannot displace one of its `n_best` finished ones.
 
     The whole beam or nothing: without a hopeless row the others' extensions would meet less competition.
     """
     needed = jax.lax.top_k(search.finished.scores, n_best)[0][:, -1]
     # The least weight is that of the last length, or, where short outputs are preferred, of this one.
-    least = jnp.minimum(weights[search.bounds], weights[search.step])
+    least = jnp.minimum(weights[search.max_lengths], weights[search.step])
     reachable = search.logprobs * least[:, None]
     # A tie does not displace: the earlier of two equal scores comes first.
     return _only_where(jnp.any(reachable > needed[:, None], axis=1), search)
@@ -93,11 +93,11 @@ def _full(query: Query, search: Search, candidates: Candidates) -> Search:
 
     So it is in the Hugging Face library, which decides which rows go on, what is kept and when it ends as it is here.
     """
-    beam, weights, rules = search.logprobs.shape[1], query.weights, query.rules
+    beam, weights, constraints = search.logprobs.shape[1], query.weights, query.constraints
     both = _with(search, *_best_extensions(search, candidates, looked_at(query, beam)))
-    ends = rules.is_end(both.last) | (both.step >= both.bounds)[:, None]
+    ends = constraints.is_end(both.last) | (both.step >= both.max_lengths)[:, None]
     arrive = ends & (jnp.arange(both.last.shape[1]) < beam)[None, :] & (both.logprobs > -jnp.inf)
-    arrivals = _as_hypotheses(both, weights, rules)
+    arrivals = _as_hypotheses(both, weights, constraints)
     arrivals = eqx.tree_at(lambda h: h.scores, arrivals, jnp.where(arrive, arrivals.scores, -jnp.inf))
     all_ended = jax.tree.map(lambda old, new: jnp.concatenate([old, new], axis=1), search.finished, arrivals)
     best = jnp.argsort(-all_ended.scores, axis=1, stable=True)[:, :beam]
@@ -106,10 +106,10 @@ def _full(query: Query, search: Search, candidates: Candidates) -> Search:
     going, rows = jax.lax.top_k(jnp.where(ends, -jnp.inf, both.logprobs), beam)
     after = Search(
         decoder=search.decoder,
-        bounds=search.bounds,
+        max_lengths=search.max_lengths,
         step=both.step,
         last=_rows(both.last, rows),
-        lineage=_rows(both.lineage, rows),
+        ancestors=_rows(both.ancestors, rows),
         tokens=_rows(both.tokens, rows),
         logprobs=going,
         finished=finished,
@@ -119,13 +119,13 @@ def _full(query: Query, search: Search, candidates: Candidates) -> Search:
 
 
 def _is_over(query: Query, search: Search) -> Bool[Array, " batch"]:
-    """Whether there are K ended hypotheses, and `query.stop` says that these will do."""
+    """Whether there are K ended hypotheses, and `query.early_stopping` says that these will do."""
     beam = search.logprobs.shape[1]
-    if query.stop == "enough":
+    if query.early_stopping == "first":
         return search.count >= beam
     weight = query.weights[search.step]
-    if query.stop == "decided":
-        weight = jnp.minimum(weight, query.weights[search.bounds])
+    if query.early_stopping == "never":
+        weight = jnp.minimum(weight, query.weights[search.max_lengths])
     hoped = search.logprobs.max(axis=1) * weight
     return (search.count >= beam) & (hoped <= search.finished.scores.min(axis=1))
 
@@ -141,8 +141,8 @@ def _best_extensions(
     """The best extensions, best first: their log-probabilities, parent rows and tokens; all, where there are fewer."""
     batch, beam = search.logprobs.shape
     each = candidates.logprobs.shape[-1]
-    live = (search.logprobs > -jnp.inf)[:, :, None]  # a row without a hypothesis has no logits, which may be NaN
-    totals = jnp.where(live, search.logprobs[:, :, None] + candidates.logprobs.reshape(batch, beam, each), -jnp.inf)
+    active = (search.logprobs > -jnp.inf)[:, :, None]  # a row without a hypothesis has no logits, which may be NaN
+    totals = jnp.where(active, search.logprobs[:, :, None] + candidates.logprobs.reshape(batch, beam, each), -jnp.inf)
     best, index = top_k(totals.reshape(batch, beam * each), min(number, beam * each))
     if candidates.tokens is None:
         return best, index // each, index % each
@@ -158,29 +158,29 @@ def _with(
     """The search with these extensions for its rows, of which there may be another number."""
     here = (jnp.arange(search.tokens.shape[2])[None, :] == search.step[:, None])[:, None, :]
     return eqx.tree_at(
-        lambda s: (s.step, s.last, s.lineage, s.tokens, s.logprobs),
+        lambda s: (s.step, s.last, s.ancestors, s.tokens, s.logprobs),
         search,
         (
             search.step + 1,
             ids,
-            _rows(search.lineage, parents),
+            _rows(search.ancestors, parents),
             jnp.where(here, ids[:, :, None], _rows(search.tokens, parents)),
             totals,
         ),
     )
 
 
-def _as_hypotheses(search: Search, weights: Float[Array, " lengths"], rules: Rules) -> Hypotheses:
+def _as_hypotheses(search: Search, weights: Float[Array, " lengths"], constraints: Constraints) -> Hypotheses:
     """The rows of the beam as they would be if they were complete."""
     lengths = jnp.broadcast_to(search.step[:, None], search.last.shape)
     scores = search.logprobs * weights[search.step][:, None]
-    return Hypotheses(search.tokens, lengths, search.logprobs, scores, rules.is_end(search.last))
+    return Hypotheses(search.tokens, lengths, search.logprobs, scores, constraints.is_end(search.last))
 
 
 def _only_where(goes_on: Bool[Array, " batch"], search: Search) -> Search:
     """The search with the beams of the other sentences emptied."""
-    live = jnp.broadcast_to(goes_on[:, None], search.logprobs.shape)
-    return _with_logprobs(search, jnp.where(live, search.logprobs, -jnp.inf))
+    active = jnp.broadcast_to(goes_on[:, None], search.logprobs.shape)
+    return _with_logprobs(search, jnp.where(active, search.logprobs, -jnp.inf))
 
 
 def _with_logprobs(search: Search, logprobs: Float[Array, "batch beam"]) -> Search:

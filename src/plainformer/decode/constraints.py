@@ -1,10 +1,10 @@
-"""What may come next: rules that change or forbid tokens before the search chooses among them.
+"""Constraints on the next token: which tokens are changed or banned before the search chooses among them.
 
 A ban takes a token's candidate away and leaves the others' log-probabilities alone, so a hypothesis found under bans
 still has the score that the model gives it. Scores are changed by the repetition penalty, defined on logits, and where
 the settings say so: by renormalising, and by tokens that are forced, which cost nothing.
-What the settings forbid never comes, be it an end; the rules beside that ban the end of sentence only where something
-else may come: every hypothesis has a continuation.
+A token that the settings suppress is never generated, be it an end; the other constraints ban the end of sentence only
+where another token is allowed: every hypothesis has a continuation.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from plainformer.shapes import Array, Bool, Float, Int
 
 
 @dataclass(frozen=True)
-class Rules:
+class Constraints:
     """What is compiled into a step of a search: the special tokens, and the constraints of the settings.
 
     eos: the token that ends a hypothesis, and the one to force where that is wished. others: tokens that end one, too.
@@ -33,15 +33,22 @@ class Rules:
     no_repeat_ngram: int = 0
     repetition_penalty: float = 1.0
     min_tokens: int = 0
-    first_token: int | None = None
-    force_end: bool = False
-    renormalise: bool = False
+    forced_bos: int | None = None
+    forced_eos: bool = False
+    renormalize_logits: bool = False
     others: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, settings: GenerationSettings, *, bos: int, eos: int, pad: int) -> "Rules":
+    def of(cls, settings: GenerationSettings, *, bos: int, eos: int, pad: int) -> "Constraints":
         """`eos` is the end where the settings name none."""
-        names = ("no_repeat_ngram", "repetition_penalty", "min_tokens", "first_token", "force_end", "renormalise")
+        names = (
+            "no_repeat_ngram",
+            "repetition_penalty",
+            "min_tokens",
+            "forced_bos",
+            "forced_eos",
+            "renormalize_logits",
+        )
         first, *others = settings.end_tokens or (eos,)
         return cls(bos, first, pad, **{name: getattr(settings, name) for name in names}, others=tuple(others))
 
@@ -56,14 +63,18 @@ class Rules:
 
 
 def vocabulary_mask(
-    vocab: int, *, ends: Sequence[int], roles: Sequence[int], allowed: Bool[Array, " tokens"] | None = None
+    vocab: int, *, ends: Sequence[int], roles: Sequence[int], allowed_tokens: Bool[Array, " tokens"] | None = None
 ) -> Bool[Array, " vocab"]:
-    """True on tokens that may be generated: those `allowed` (None: all) but tokens of other `roles`, such as padding,
-    that are none of the `ends` of a hypothesis.
+    """True on tokens that may be generated: the `allowed_tokens` (None: all) but for tokens of other `roles`, such as
+    padding, that are none of the `ends` of a hypothesis.
 
-    `allowed` may be shorter than `vocab`, which counts padding rows; the rest is not allowed.
+    `allowed_tokens` may be shorter than `vocab`, which counts padding rows; the rest is not allowed.
     """
-    mask = jnp.ones(vocab, bool) if allowed is None else jnp.zeros(vocab, bool).at[: allowed.shape[0]].set(allowed)
+    mask = (
+        jnp.ones(vocab, bool)
+        if allowed_tokens is None
+        else jnp.zeros(vocab, bool).at[: allowed_tokens.shape[0]].set(allowed_tokens)
+    )
     return mask.at[jnp.array([role for role in roles if role not in ends], jnp.int32)].set(False)
 
 
@@ -77,7 +88,7 @@ def generated_tokens(
 def repeated_ngrams(
     history: Int[Array, "rows length"], step: Int[Array, " rows"], n: int, vocab: int
 ) -> Bool[Array, "rows vocab"]:
-    """True on the tokens that, coming next, would complete an n-gram already among the first `step` of their row.
+    """True on the tokens that, generated next, would complete an n-gram already among the first `step` of their row.
 
     For n = 3, a b is banned from being followed by c where the row has  … a b c … a b
                                                                          window i    suffix
@@ -109,26 +120,26 @@ def next_logprobs(
     logits: Float[Array, "rows vocab"],
     history: Int[Array, "rows length"],
     step: Int[Array, " rows"],
-    rules: Rules,
-    allowed: Bool[Array, " tokens"] | None = None,
+    constraints: Constraints,
+    allowed_tokens: Bool[Array, " tokens"] | None = None,
     bound: Int[Array, " rows"] | None = None,
 ) -> Float[Array, "rows vocab"]:
-    """Log-probabilities (nats) of the next token, -inf where it may not come, given the first `step` of `history`.
+    """Log-probabilities (nats) of the next token, -inf for banned tokens, given the first `step` of `history`.
 
-    `bound` is the most tokens of each row, which rules about the end look at; None is no bound.
+    `bound` is the most tokens of each row, which constraints on the end look at; None is no bound.
     """
-    logits, possible = _under_rules(logits, history, step, rules, allowed)
+    logits, possible = _constrained(logits, history, step, constraints, allowed_tokens)
     logprobs = jnp.where(possible, jax.nn.log_softmax(logits), -jnp.inf)
-    for rows, token in _forced(step, rules, bound):
+    for rows, token in _forced(step, constraints, bound):
         only = jnp.where(jnp.arange(logprobs.shape[1]) == token, 0.0, -jnp.inf)
         logprobs = jnp.where(rows[:, None], only[None, :], logprobs)
     return logprobs
 
 
 class Candidates(NamedTuple):
-    """What may come next in each row: every token (`tokens` None), or some, the best first.
+    """The candidates for the next token of each row: every token (`tokens` None), or some, the best first.
 
-    logprobs: in nats; -inf for what may not come.
+    logprobs: in nats; -inf for banned tokens.
     """
 
     logprobs: Float[Array, "rows number"]
@@ -139,59 +150,61 @@ def best_candidates(
     logits: Float[Array, "rows vocab"],
     history: Int[Array, "rows length"],
     step: Int[Array, " rows"],
-    rules: Rules,
-    allowed: Bool[Array, " tokens"] | None,
+    constraints: Constraints,
+    allowed_tokens: Bool[Array, " tokens"] | None,
     bound: Int[Array, " rows"] | None,
     number: int,
 ) -> Candidates:
     """The best `number` of `next_logprobs`, ranked by a kernel (`kernels/top_k.py`)."""
     number = min(number, logits.shape[1])
-    logprobs, tokens = top_k(*_under_rules(logits, history, step, rules, allowed), number)
-    for rows, token in _forced(step, rules, bound):
+    logprobs, tokens = top_k(*_constrained(logits, history, step, constraints, allowed_tokens), number)
+    for rows, token in _forced(step, constraints, bound):
         only = jnp.where((jnp.arange(number) == 0) & (token < logits.shape[1]), 0.0, -jnp.inf)
         logprobs = jnp.where(rows[:, None], only[None, :], logprobs)
         tokens = jnp.where(rows[:, None], token, tokens)
     return Candidates(logprobs, tokens)
 
 
-def _under_rules(
+def _constrained(
     logits: Float[Array, "rows vocab"],
     history: Int[Array, "rows length"],
     step: Int[Array, " rows"],
-    rules: Rules,
-    allowed: Bool[Array, " tokens"] | None,
+    constraints: Constraints,
+    allowed_tokens: Bool[Array, " tokens"] | None,
 ) -> tuple[Float[Array, "rows vocab"], Bool[Array, "#rows vocab"]]:
-    """Logits, of which the softmax gives probabilities, and which tokens may come."""
+    """Logits, of which the softmax gives probabilities, and which tokens are allowed."""
     vocab = logits.shape[-1]
-    if rules.repetition_penalty != 1.0:
-        logits = penalise_repetition(logits, generated_tokens(history, step, vocab), rules.repetition_penalty)
-    possible = vocabulary_mask(vocab, ends=rules.ends, roles=(rules.pad, rules.bos), allowed=allowed)[None, :]
-    if rules.no_repeat_ngram:
-        possible = possible & ~repeated_ngrams(history, step, rules.no_repeat_ngram, vocab)
-    if rules.min_tokens:
-        possible = possible & ~_too_early(possible, step, rules)
+    if constraints.repetition_penalty != 1.0:
+        logits = penalise_repetition(logits, generated_tokens(history, step, vocab), constraints.repetition_penalty)
+    possible = vocabulary_mask(
+        vocab, ends=constraints.ends, roles=(constraints.pad, constraints.bos), allowed_tokens=allowed_tokens
+    )[None, :]
+    if constraints.no_repeat_ngram:
+        possible = possible & ~repeated_ngrams(history, step, constraints.no_repeat_ngram, vocab)
+    if constraints.min_tokens:
+        possible = possible & ~_too_early(possible, step, constraints)
     logits = logits.astype(jnp.float32)
     # A sum, in which what is not a number stays so, wherever it stands.
-    return logits + jnp.where(possible, 0.0, -jnp.inf) if rules.renormalise else logits, possible
+    return logits + jnp.where(possible, 0.0, -jnp.inf) if constraints.renormalize_logits else logits, possible
 
 
 def _too_early(
-    possible: Bool[Array, "#rows vocab"], step: Int[Array, " rows"], rules: Rules
+    possible: Bool[Array, "#rows vocab"], step: Int[Array, " rows"], constraints: Constraints
 ) -> Bool[Array, "rows vocab"]:
-    """True on an end of sentence that would come before `min_tokens`, where another token is possible."""
-    end = rules.is_end(jnp.arange(possible.shape[1]))
+    """True on an end of sentence before `min_tokens`, where another token is possible."""
+    end = constraints.is_end(jnp.arange(possible.shape[1]))
     others = jnp.any(possible & ~end[None, :], axis=1)
-    return end[None, :] & (others & (step + 1 < rules.min_tokens))[:, None]
+    return end[None, :] & (others & (step + 1 < constraints.min_tokens))[:, None]
 
 
 def _forced(
-    step: Int[Array, " rows"], rules: Rules, bound: Int[Array, " rows"] | None
+    step: Int[Array, " rows"], constraints: Constraints, bound: Int[Array, " rows"] | None
 ) -> Iterator[tuple[Bool[Array, " rows"], int]]:
-    """Rows in which only one token may come, with log-probability 0, and the token."""
-    if rules.first_token is not None:
-        yield step == 0, rules.first_token
-    if rules.force_end and bound is not None:
-        yield step + 1 >= bound, rules.eos
+    """Rows in which only one token is possible, with log-probability 0, and the token."""
+    if constraints.forced_bos is not None:
+        yield step == 0, constraints.forced_bos
+    if constraints.forced_eos and bound is not None:
+        yield step + 1 >= bound, constraints.eos
 
 
 def _mark(

@@ -16,17 +16,17 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.batch import in_parts, pad_rows, shaped
-from plainformer.decode.beam import advance, begin, begun, live_rows, ranked, widened
+from plainformer.decode.beam import active_rows, advance, begin, begun, ranked, widened
 from plainformer.decode.beam_state import SLOTS, Query, Search
-from plainformer.decode.constraints import Rules
+from plainformer.decode.constraints import Constraints
 from plainformer.decode.protocols import EncoderDecoder, Hypothesis
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Ids, Int, Valid
 
 LEAST = 32  # rows of a stage, beams counted: it reads all weights, which for few rows takes longer than computing
 FREE = 2  # rows of a stage are filled again when one in so many is free
 SPARE = 4  # slots that whoever moves on need not have filled: one in so many
-GROWTH = 8  # from the slots of a stage to those of the next
+GROWTH = 8  # from the slots of a stage to the slots of the next
 
 Found = list[tuple[int, list[Hypothesis]]]
 """Sentences, by their places among the sources, and their hypotheses."""
@@ -56,7 +56,7 @@ class Shape(NamedTuple):
 def shape_of(query: Query, beam: int, size: int, width: int, first: int) -> Shape:
     """The shape of a search of `size` sentences side by side, whose sources are padded to `width`, with so many slots
     at first, or what a search has at least."""
-    slots = stages(max(SLOTS, first), query.weights.shape[0] - 1)
+    slots = cache_buckets(max(SLOTS, first), query.weights.shape[0] - 1)
     rows = [size, *(max(min(size, -(-LEAST // beam)), size >> number) for number in range(1, len(slots)))]
     return Shape(beam, size, width, slots, rows)
 
@@ -68,7 +68,7 @@ def compile_ahead(model: EncoderDecoder, query: Query, shape: Shape, count: int)
     advance.ahead((query, np.int32(0)), search)
     if count > shape.size:
         many = _at_a_time(shape.size)
-        admit.ahead(model, (*_empty_sources(shape, many), np.zeros(many, np.int32)), search, query.rules)
+        admit.ahead(model, (*_empty_sources(shape, many), np.zeros(many, np.int32)), search, query.constraints)
 
 
 def is_ready(model: EncoderDecoder, query: Query, shape: Shape) -> bool:
@@ -77,7 +77,7 @@ def is_ready(model: EncoderDecoder, query: Query, shape: Shape) -> bool:
 
 
 def _first_call(model: EncoderDecoder, query: Query, shape: Shape) -> tuple[Any, ...]:
-    return model, *_empty_sources(shape, shape.size), query.rules, shape.beam, shape.slots[0]
+    return model, *_empty_sources(shape, shape.size), query.constraints, shape.beam, shape.slots[0]
 
 
 def _empty_sources(shape: Shape, rows: int) -> tuple[Any, ...]:
@@ -89,7 +89,7 @@ def search_pool(
     model: EncoderDecoder,
     query: Query,
     sources: Sequence[Sequence[int]],
-    bounds: Sequence[int],
+    max_lengths: Sequence[int],
     shape: Shape,
     *,
     filler: int,
@@ -98,7 +98,7 @@ def search_pool(
 
     Args:
         sources: token ids, end of sentence included.
-        bounds: the most tokens of each one's outputs.
+        max_lengths: the most tokens of each one's outputs.
         filler: an id that stands where there is no source.
     """
     size, width = shape.size, shape.width
@@ -110,24 +110,24 @@ def search_pool(
             def enter(search: Search | None, rows: list[int], members: list[int] = members) -> Search:
                 many = size if search is None else _at_a_time(size)
                 limits = np.zeros(many, np.int32)
-                limits[: len(members)] = [bounds[index] for index in members]
+                limits[: len(members)] = [max_lengths[index] for index in members]
                 read = *pad_rows([sources[index] for index in members], many, width, filler), jnp.asarray(limits)
                 if search is None:
-                    return begin(model, *read, query.rules, shape.beam, shape.slots[0])
-                return admit(model, (*read, _row_numbers(rows, many, size)), search, query.rules)
+                    return begin(model, *read, query.constraints, shape.beam, shape.slots[0])
+                return admit(model, (*read, _row_numbers(rows, many, size)), search, query.constraints)
 
             yield Arrivals(members, enter)
 
     turns: Iterator[Found | Arrivals] = arriving()
-    following = [*zip(shape.rows[1:], shape.slots[1:], strict=True), None]
-    for own, next_shape in zip(shape.rows, following, strict=True):
+    later = [*zip(shape.rows[1:], shape.slots[1:], strict=True), None]
+    for own, next_shape in zip(shape.rows, later, strict=True):
         turns = _Stage(query, own, next_shape).turns(turns)
     for turn in turns:
-        assert not isinstance(turn, Arrivals)  # nobody outgrows the last stage
+        assert not isinstance(turn, Arrivals)  # no sentence outgrows the last stage
         yield turn
 
 
-def stages(first: int, longest: int) -> list[int]:
+def cache_buckets(first: int, longest: int) -> list[int]:
     """The slots of each stage, the `first` ones given, for outputs of up to so many tokens.
 
     The slots of a stage are all taken only when one of its sentences has filled all but those that others brought from
@@ -149,15 +149,15 @@ def filled(slots: int) -> int:
 class _Stage:
     """Rows in which sentences are searched, until they end or have filled their slots."""
 
-    def __init__(self, query: Query, size: int, following: tuple[int, int] | None) -> None:
-        """`following`: rows and slots of the next stage; None for the last."""
-        self._query, self._following = query, following
+    def __init__(self, query: Query, size: int, next_stage: tuple[int, int] | None) -> None:
+        """`next_stage`: its rows and slots; None for the last."""
+        self._query, self._next_stage = query, next_stage
         self._owners: list[int | None] = [None] * size
 
     def turns(self, before: Iterator[Found | Arrivals]) -> Iterator[Found | Arrivals]:
         """What the stage `before` finds, what this one does, and who moves on.
 
-        The one before goes on only while there is room here for who comes from it.
+        The one before goes on only while there is room here for its sentences.
         """
         size, search, more = len(self._owners), None, True
         while True:
@@ -173,15 +173,15 @@ class _Stage:
                 return
             enough = size - _at_a_time(size) if more else 0
             search = advance((self._query, np.int32(enough)), search)
-            live = live_rows(search)
-            if ended := self._leave(~live):
+            active = active_rows(search)
+            if ended := self._leave(~active):
                 found = ranked(search, self._query.n_best).unbatch(list(ended))
                 yield list(zip(ended.values(), found, strict=True))
-            if live.sum() > enough:  # the other reason to stop: no slot was free
-                assert self._following is not None
-                going = self._leave(live & (np.asarray(search.step) >= filled(search.tokens.shape[2])))
+            if active.sum() > enough:  # the other reason to stop: no slot was free
+                assert self._next_stage is not None
+                going = self._leave(active & (np.asarray(search.step) >= filled(search.tokens.shape[2])))
                 assert going  # or nothing would ever be free
-                yield from self._departures(search, going, *self._following)
+                yield from self._departures(search, going, *self._next_stage)
                 search = _without(search, np.isin(np.arange(size), list(going)))
 
     def _seats(self, owners: list[int]) -> list[int]:
@@ -192,7 +192,7 @@ class _Stage:
         return rows
 
     def _leave(self, leaving: Bool[np.ndarray, " rows"]) -> dict[int, int]:
-        """The rows of those who leave, and whose they are no longer."""
+        """The rows of sentences that leave the stage, which are free from now on, with the sentence of each."""
         gone = {row: owner for row, owner in enumerate(self._owners) if owner is not None and leaving[row]}
         for row in gone:
             self._owners[row] = None
@@ -212,21 +212,21 @@ class _Stage:
             yield Arrivals([going[row] for row in leaving], enter)
 
 
-@program(donate=(2,))
+@compiled(donate=(2,))
 def admit(
     model: EncoderDecoder,
     arriving: tuple[Ids, Valid, Int[Array, " new"], Int[Array, " new"]],
     search: Search,
-    rules: Rules,
+    constraints: Constraints,
 ) -> Search:
     """The search, whose memory this takes, with more sources: ids, what of them is real, bounds, and their rows. What
     is for the row after the last is dropped."""
-    source, source_valid, bounds, rows = arriving
+    source, source_valid, max_lengths, rows = arriving
     beam, slots = search.tokens.shape[1:]
-    return _joined(begun(model, source, source_valid, bounds, rules, beam, slots), rows, search)
+    return _joined(begun(model, source, source_valid, max_lengths, constraints, beam, slots), rows, search)
 
 
-@program(donate=(1,))
+@compiled(donate=(1,))
 def hand_over(leaving: tuple[Query, Search, Int[Array, " new"], Int[Array, " new"]], into: Search, more: int) -> Search:
     """The search `into`, whose memory this takes, with rows of another that has so many slots less: which rows they
     are, and which they become. What is for the row after the last is dropped."""

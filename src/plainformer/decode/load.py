@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from plainformer.adapter import ADAPTER_CONFIG
-from plainformer.decode.mask_filler import Reader
-from plainformer.decode.text_classifier import Labeller
-from plainformer.decode.text_generator import Writer
+from plainformer.decode.mask_filler import MaskFiller
+from plainformer.decode.text_classifier import TextClassifier
+from plainformer.decode.text_generator import TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.devices import default_device
 from plainformer.errors import InputError, shown
@@ -28,14 +28,19 @@ PLACES = ("average", "best", "last")
 PLACES_OF_CLASSIFIER = ("best", "average", "last")
 """Those of a classifier's run, which is often past its best when it ends."""
 
-VERBS: dict[type, str] = {Translator: "translate", Writer: "generate", Reader: "fill", Labeller: "classify"}
+VERBS: dict[type, str] = {
+    Translator: "translate",
+    TextGenerator: "generate",
+    MaskFiller: "fill",
+    TextClassifier: "classify",
+}
 """What each kind is for: the verb of the command line, and of its class."""
 
 USERS: dict[type[Model], Any] = {
     Transformer: Translator,
-    LanguageModel: Writer,
-    MaskedLanguageModel: Reader,
-    Classifier: Labeller,
+    LanguageModel: TextGenerator,
+    MaskedLanguageModel: MaskFiller,
+    Classifier: TextClassifier,
 }
 """What uses each kind of model."""
 
@@ -56,15 +61,16 @@ def load(
     base: str | Path | None = None,
     say: Said | None = _warned,
 ) -> Any:
-    """The model in `folder`, or that of a run (`find_model`): a `Translator`, `Writer`, `Reader` or `Labeller`.
+    """The model in `folder`, or that of a run (`find_model`): a `Translator`, a `TextGenerator`,
+    a `MaskFiller` or a `TextClassifier`.
 
     Args:
         weights: float32, bfloat16, int8 or w8a8: what the weights of a translator or writer are rounded to for
-            decoding, for w8a8 the inputs of their products as well (`nn.laid_out`). Scores of given texts are computed
-            in float32 all the same. For int8 and w8a8 other processes make machine code, the first time.
+            decoding, for w8a8 the inputs of their products as well (`quantize`). Scores of given texts are computed
+            in float32 all the same. For int8 and w8a8 other processes compile CPU kernels, the first time.
         base: the model that an adapter belongs to, where it is not where the adapter says.
         say: told what a folder of another library says about decoding that has no counterpart here; a warning if not
-            given, None for who does not decode.
+            given, None where nothing is decoded.
 
     Raises:
         InputError: there is none, or it is damaged; no such weights, or a model that does not decode.
@@ -82,7 +88,7 @@ def load(
         say(f"{content.generation_file.path}: {said}")
     if weights == "float32":
         return user
-    if not isinstance(user, Translator | Writer):
+    if not isinstance(user, Translator | TextGenerator):
         what = f"only what decodes can have {weights} weights"
         raise InputError(what, where=str(found), fix="leave them float32")
     return replace(user, weights=weights)
@@ -95,7 +101,7 @@ def settings_of(content: ModelFolder) -> dict[str, Any]:
         InputError: settings that will not do.
     """
     user = USERS[type(content.model)].of(content)
-    if not isinstance(user, Translator | Writer):
+    if not isinstance(user, Translator | TextGenerator):
         return dict(content.generation)
     if user.unusable is not None:
         raise user.unusable
@@ -123,7 +129,7 @@ def load_as(
     found = load(folder, weights=weights, base=base, say=say)
     if not isinstance(found, wanted):
         first = wanted[0] if isinstance(wanted, tuple) else wanted
-        own = "embed" if isinstance(found, Reader) and not found.model.config.head else VERBS[type(found)]
+        own = "embed" if isinstance(found, MaskFiller) and not found.model.config.head else VERBS[type(found)]
         what = f"this model is for plainformer {own}, not for {verb or VERBS[first]}"
         raise InputError(what, where=str(folder))
     return found

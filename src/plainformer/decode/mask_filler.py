@@ -19,12 +19,12 @@ from plainformer.decode.sentence_embeddings import (
     embed_texts,
     encoded,
 )
-from plainformer.decode.texts import HowRead, OnCut, capacity, check_known, enclose, tell_of_cut
+from plainformer.decode.texts import HowRead, OnCut, check_known, enclose, locations, tell_of_cut
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, instance, strings, whole
 from plainformer.models.encoder import MaskedLanguageModel
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 from plainformer.spelling import option
 from plainformer.tokenizer import Tokenizer
@@ -34,7 +34,7 @@ PLACES = 8  # gaps of a text that are computed together, or a multiple: every ne
 
 
 @dataclass(frozen=True)
-class Guess:
+class Prediction:
     """What a gap could hold.
 
     Attributes:
@@ -47,8 +47,8 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class Reader:
-    """A masked language model ready for use: `Reader(model, tokenizer).fill(["I like <mask>."])`."""
+class MaskFiller:
+    """A masked language model ready for use: `MaskFiller(model, tokenizer).fill(["I like <mask>."])`."""
 
     model: MaskedLanguageModel
     tokenizer: Tokenizer
@@ -60,7 +60,7 @@ class Reader:
         instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
 
     @classmethod
-    def of(cls, content: ModelFolder) -> "Reader":
+    def of(cls, content: ModelFolder) -> "MaskFiller":
         """Raises InputError where the folder holds another kind of model."""
         if not isinstance(content.model, MaskedLanguageModel):
             raise InputError("this is not a masked language model")
@@ -74,9 +74,9 @@ class Reader:
         return self.tokenizer.token(self._mask_id)
 
     @property
-    def room(self) -> int:
+    def max_text_tokens(self) -> int:
         """The most tokens of a text that are read at once."""
-        return self.model.config.room
+        return self.model.config.max_text_tokens
 
     def fill(
         self,
@@ -85,7 +85,7 @@ class Reader:
         top: int = 5,
         where: Sequence[str] | None = None,
         on_cut: OnCut | None = None,
-    ) -> list[list[list[Guess]]]:
+    ) -> list[list[list[Prediction]]]:
         """For each text, for each of its gaps, the `top` most probable tokens, best first.
 
         Every gap is one token, and is filled by itself: two gaps are not agreed with each other. One space before a gap
@@ -104,17 +104,17 @@ class Reader:
         if whole(top, "top") < 1:
             raise InputError(f"{top} guesses were asked for", fix="give at least 1")
         texts = strings(texts)
-        places = capacity(texts, where)
+        places = locations(texts, where)
         encoded_whole = [self.encode_gaps(text, place) for text, place in zip(texts, places, strict=True)]
-        cut = [place for place, ids in zip(places, encoded_whole, strict=True) if len(ids) > self.room]
-        tell_of_cut(cut, on_cut, lambda: said_of_windows(len(cut), cut[0], self.room))
+        cut = [place for place, ids in zip(places, encoded_whole, strict=True) if len(ids) > self.max_text_tokens]
+        tell_of_cut(cut, on_cut, lambda: said_of_windows(len(cut), cut[0], self.max_text_tokens))
         windows = [self._windows(ids) for ids in encoded_whole]
         found = iter(self._fill_rows([window for each in windows for window in each], top))
-        return [[guesses for _ in each for guesses in next(found)] for each in windows]
+        return [[predictions for _ in each for predictions in next(found)] for each in windows]
 
-    def _fill_rows(self, windows: Sequence[tuple[list[int], list[int]]], top: int) -> list[list[list[Guess]]]:
+    def _fill_rows(self, windows: Sequence[tuple[list[int], list[int]]], top: int) -> list[list[list[Prediction]]]:
         """The guesses for the gaps of rows of ids, which fit the context, at the places that each has beside it."""
-        found: dict[int, list[list[Guess]]] = {}
+        found: dict[int, list[list[Prediction]]] = {}
         for batch in group_by_length([(len(row),) for row, _ in windows], BATCH_TOKENS, self.model.config):
             members = [windows[member][0] for member in batch.members]
             gaps = [windows[member][1] for member in batch.members]
@@ -144,7 +144,7 @@ class Reader:
         """Raises InputError where the model is an encoder alone: what it would say of hidden tokens means nothing."""
         if not self.model.config.head:
             what = "this is an encoder without a head, which can say nothing of hidden tokens"
-            start = f"train, {option('from', 'MODEL', python='model.start')}"
+            start = f"train, {option('from', 'MODEL', python='model.init_from')}"
             fix = f"use its vectors (embed), or train a classifier or a masked language model from it ({start})"
             raise InputError(what, where=where, fix=fix)
 
@@ -171,21 +171,21 @@ class Reader:
         return ids
 
     def _windows(self, ids: list[int]) -> list[tuple[list[int], list[int]]]:
-        """A text as rows that the model can read, each with the places of those gaps in it that it is to fill: one row
+        """A text as rows that the model can read, each with the places of its gaps: one row
         for all gaps, or, of a text that is too long, one for each, in whose middle it stands."""
         gaps = [place for place, id in enumerate(ids) if id == self._mask_id]
-        if len(ids) <= self.room:
+        if len(ids) <= self.max_text_tokens:
             rows = [(ids, gaps)]
         else:
-            starts = [max(0, min(place - self.room // 2, len(ids) - self.room)) for place in gaps]
-            rows = [(ids[at : at + self.room], [place - at]) for place, at in zip(gaps, starts, strict=True)]
-        if not self.model.config.enclosed:
+            starts = [max(0, min(place - self.max_text_tokens // 2, len(ids) - self.max_text_tokens)) for place in gaps]
+            rows = [(ids[at : at + self.max_text_tokens], [place - at]) for place, at in zip(gaps, starts, strict=True)]
+        if not self.model.config.add_cls_sep:
             return rows
         return [(enclose(self.tokenizer, row), [place + 1 for place in own]) for row, own in rows]
 
-    def _guesses(self, probabilities: NDArray[np.float32], top: int) -> list[Guess]:
+    def _guesses(self, probabilities: NDArray[np.float32], top: int) -> list[Prediction]:
         best = np.argsort(-probabilities, kind="stable")[: min(top, int(self._sayable.sum()))]
-        return [Guess(self._texts[id], float(probabilities[id])) for id in best.tolist()]
+        return [Prediction(self._texts[id], float(probabilities[id])) for id in best.tolist()]
 
     @cached_property
     def _mask_id(self) -> int:
@@ -223,7 +223,7 @@ def said_of_windows(count: int, first: str, most: int) -> str:
     )
 
 
-@program
+@compiled
 def _probabilities(
     model: MaskedLanguageModel,
     ids: Ids,

@@ -34,10 +34,10 @@ def settings_in(
 def check_named(settings: Settings, tokenizer: Tokenizer, size: int) -> None:
     """Raises InputError where an id in the settings is none of `size`, or all that stand for text are forbidden."""
     check_tokens(settings, size)
-    if settings.forbidden_tokens:
-        left = set(range(size)) - silent_ids(tokenizer, size) - set(settings.forbidden_tokens)
-        if not left | (set(settings.end_tokens) - set(settings.forbidden_tokens)):
-            raise SettingError("forbidden_tokens", "leaves no token that may come", fix="forbid fewer")
+    if settings.suppress_tokens:
+        left = set(range(size)) - silent_ids(tokenizer, size) - set(settings.suppress_tokens)
+        if not left | (set(settings.end_tokens) - set(settings.suppress_tokens)):
+            raise SettingError("suppress_tokens", "leaves no token to generate", fix="suppress fewer")
 
 
 def silent_ids(tokenizer: Tokenizer, size: int) -> set[int]:

@@ -1,4 +1,4 @@
-"""Searches side by side on a processor, each in a thread: one takes the cores that another leaves idle.
+"""Searches side by side on a CPU, each in a thread: one takes the cores that another leaves idle.
 
 A step of a search is hundreds of operations one after the other, most of them too small for more than one core. Two
 searches of half the rows each translate a test set 1.3 to 1.5 times as fast as one, on two cores; more gain no more.

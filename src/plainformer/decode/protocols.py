@@ -19,13 +19,13 @@ class CachedDecoder(Protocol):
     def extend(self, ids: Ids, state: Any, slots: CacheSlots | None = None, /) -> tuple[Logits, Any]:
         """Consume more tokens of each sentence: float32 logits after each of them, and the state after the last.
 
-        They follow each other, unless `at` says where each goes. What is found for those that it does not call live is
-        never looked at.
+        They follow each other, unless `slots` says where each goes. The logits of tokens that are not `active` are
+        never read.
         """
         ...
 
     def grow(self, state: Any, slots: int, /) -> Any:
-        """The state with room for `places` tokens more."""
+        """The state with room for `slots` tokens more."""
         ...
 
 

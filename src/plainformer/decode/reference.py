@@ -65,18 +65,18 @@ def continuation(
     *,
     context: int,
     number: int = 0,
-    forbidden: Sequence[int] = (),
+    suppress_tokens: Sequence[int] = (),
     eos: int | None = None,
 ) -> list[int]:
     """What sample `number` of a language model writes after `prompt`."""
     key = jax.random.fold_in(jax.random.key(settings.seed), number)
     text = list(prompt)
     ends = settings.end_tokens or (eos,)
-    forbidden = [*forbidden, *settings.forbidden_tokens]
-    while len(text) < len(prompt) + settings.room(len(prompt)):
+    suppress_tokens = [*suppress_tokens, *settings.suppress_tokens]
+    while len(text) < len(prompt) + settings.max_new_tokens(len(prompt)):
         window = text[window_start(len(text), context) :]
         logits = penalised(next_logits(window), text, settings.repetition_penalty)
-        logits[list(forbidden)] = -np.inf
+        logits[list(suppress_tokens)] = -np.inf
         token = choose(logits, jax.random.fold_in(key, len(text)), settings)
         if token in ends:
             break
@@ -111,7 +111,7 @@ def beam_search(
     bos: int,
     eos: int,
     pad: int,
-    allowed: Container[int] | None = None,
+    allowed_tokens: Container[int] | None = None,
     on_cut: Callable[[float], None] = lambda gap: None,
 ) -> list[Hypothesis]:
     """The `n_best` hypotheses of one sentence of at most `bound` tokens, best first.
@@ -127,8 +127,8 @@ def beam_search(
         for row, (ids, total) in enumerate(live):
             logits, no_repeat = next_logits(ids), settings.no_repeat_ngram
             banned = [
-                token in settings.forbidden_tokens
-                or not may_follow(ids, token, no_repeat, bos=bos, ends=ends, pad=pad, allowed=allowed)
+                token in settings.suppress_tokens
+                or not may_follow(ids, token, no_repeat, bos=bos, ends=ends, pad=pad, allowed_tokens=allowed_tokens)
                 for token in range(len(logits))
             ]
             logprobs = next_logprobs(logits, ids, settings, banned, ends=ends, last=step == bound)
@@ -158,10 +158,10 @@ def beam_search(
 
 def is_over(finished: list[Hypothesis], best: float, step: int, bound: int, settings: GenerationSettings) -> bool:
     """Whether a full beam stops, where the `best` that lives has this log-probability."""
-    if len(finished) < settings.beam_size or settings.stop == "enough":
+    if len(finished) < settings.beam_size or settings.early_stopping == "first":
         return len(finished) == settings.beam_size
     weights = settings.length_weights(bound)
-    hoped = min(weights[step], weights[bound]) if settings.stop == "decided" else weights[step]
+    hoped = min(weights[step], weights[bound]) if settings.early_stopping == "never" else weights[step]
     return bool(best * hoped <= finished[-1].score)
 
 
@@ -174,15 +174,15 @@ def next_logprobs(
     ends: Sequence[int],
     last: bool,
 ) -> np.ndarray:
-    """Log-probabilities (vocab,) of the next token after `ids`, -inf where it may not come."""
-    forced = ends[0] if last and settings.force_end else settings.first_token if not ids else None
+    """Log-probabilities (vocab,) of the next token after `ids`, -inf for banned tokens."""
+    forced = ends[0] if last and settings.forced_eos else settings.forced_bos if not ids else None
     if forced is not None:
         return np.where(np.arange(len(logits)) == forced, np.float32(0.0), -np.float32(np.inf))
     logits = penalised(logits, ids, settings.repetition_penalty)
     possible = ~np.array(banned) & (logits > -np.inf)
     if len(ids) + 1 < settings.min_tokens and any(possible[token] for token in set(range(len(logits))) - set(ends)):
         possible[list(ends)] = False
-    shown = np.where(possible, logits, -np.inf) if settings.renormalise else logits
+    shown = np.where(possible, logits, -np.inf) if settings.renormalize_logits else logits
     return np.where(possible, log_softmax(shown), -np.inf).astype(np.float32)
 
 
@@ -215,12 +215,12 @@ def may_follow(
     bos: int,
     ends: Container[int],
     pad: int,
-    allowed: Container[int] | None,
+    allowed_tokens: Container[int] | None,
 ) -> bool:
-    """Whether `token` may come after `ids`: it is in the vocabulary and repeats no n-gram."""
+    """Whether `token` is allowed after `ids`: it is in the vocabulary and repeats no n-gram."""
     if token in ends:
         return True
-    if token in (bos, pad) or (allowed is not None and token not in allowed):
+    if token in (bos, pad) or (allowed_tokens is not None and token not in allowed_tokens):
         return False
     n = no_repeat_ngram
     extended = [*ids, token]

@@ -23,7 +23,7 @@ def sample(
 def first_of_the_largest(numbers: Float[Array, "rows width"]) -> Int[Array, " rows"]:
     """Where the largest of each row stands, the first of them among equals; `width` for a row with NaN.
 
-    `jnp.argmax` goes through them one by one on a processor; two passes in vectors take a quarter of its time.
+    `jnp.argmax` goes through them one by one on a CPU; two passes in vectors take a quarter of its time.
     """
     # Computed once: each pass might round for itself what it computes for itself, and then none is the largest.
     numbers, width = jax.lax.optimization_barrier(numbers), numbers.shape[-1]
@@ -44,8 +44,8 @@ def in_range(number: float) -> float:
 def likely(logits: Float[Array, "rows vocab"], settings: SamplingSettings) -> Float[Array, "rows vocab"]:
     """The logits to draw from: -inf for every token that the settings leave out.
 
-    In this order: temperature; the `top_k` best (Fan et al. 2018); of those the smallest set that has `top_p` of their
-    probability (Holtzman et al. 2020); of those the ones at least `min_p` times as probable as the best (Nguyen et al.
+    In this order: temperature; the `top_k` best (Fan et al. 2018); of these the smallest set that has `top_p` of their
+    probability (Holtzman et al. 2020); of these the ones at least `min_p` times as probable as the best (Nguyen et al.
     2024). Of equals, the lower ids stay. NaN stays, too: the row is none to draw from.
     """
     # The best is moved to 0 first: divided by a tiny temperature, the others then overflow to -inf, not to inf.

@@ -24,11 +24,11 @@ from plainformer.decode.settings import SamplingSettings
 from plainformer.decode.sliding_window import window_start
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Int, Key, UInt32
 
 UNWRITTEN = -1
-ROUND = 64  # texts and windows have room for a multiple of this, so that those of like length share a program
+ROUND = 64  # texts and windows have room for a multiple of this, so that texts of like length share a program
 # What is known is read in pieces: how long they are, and for how many tokens or more. A longer one reads the weights
 # less often; a few lengths are few shapes to compile, and the longest bounds the memory. A prompt that is no longer
 # than the shortest is read token by token, by the program that writes: one less to compile.
@@ -61,7 +61,7 @@ def continuations(
     settings: SamplingSettings,
     *,
     numbers: Sequence[int] | None = None,
-    forbidden: Sequence[int] = (),
+    suppress_tokens: Sequence[int] = (),
     eos: int | None = None,
     burst: int = 64,
     on_slide: Callable[[], None] = lambda: None,
@@ -74,7 +74,7 @@ def continuations(
     Args:
         prompts: token ids, at least one each.
         numbers: the number of each row among the samples of its prompt (0 by default), which its choices depend on.
-        forbidden: ids that are never written, beside those of the settings.
+        suppress_tokens: ids that are never generated, beside the settings' own.
         burst: the most tokens that a turn brings; 1 to see each as it comes.
         on_slide: called whenever a text does not fit the context and a window of it is opened.
 
@@ -84,29 +84,29 @@ def continuations(
     if not prompts:
         return
     config, lengths = model.config, _checked_lengths(prompts, model.config.vocab)
-    ends = np.array([length + _room(length, settings) for length in lengths], np.int32)
+    ends = np.array([length + _most_new_tokens(length, settings) for length in lengths], np.int32)
     texts = np.full((len(prompts), round_up(int(ends.max()))), UNWRITTEN, np.int32)
     for row, prompt in enumerate(prompts):
         texts[row, : len(prompt)] = prompt
-    room = min(round_up(int(ends.max())), config.context)
+    capacity = min(round_up(int(ends.max())), config.context)
     keys = _keys(jnp.uint32(settings.seed), jnp.asarray(numbers or [0] * len(prompts), jnp.int32))
     banned = np.zeros(config.rows(config.vocab), bool)
-    banned[[*forbidden, *settings.forbidden_tokens]] = True
+    banned[[*suppress_tokens, *settings.suppress_tokens]] = True
     closing = settings.end_tokens or (UNWRITTEN if eos is None else eos,)
     # What is not compiled in may change without compiling anew.
     constants = (
         jnp.asarray(banned),
         jnp.array(closing, jnp.int32),
-        replace(settings, seed=0, max_tokens=1, max_length=0, end_tokens=(), forbidden_tokens=()),
+        replace(settings, seed=0, max_tokens=1, max_length=0, end_tokens=(), suppress_tokens=()),
     )
     least = min(lengths)  # tokens that every row has
     known = 1 if least <= SHORT else least
-    _compile_ahead(model, texts.shape, room, _lengths_read(known, int(ends.max()), config.context), keys, constants)
+    _compile_ahead(model, texts.shape, capacity, _lengths_read(known, int(ends.max()), config.context), keys, constants)
     while (ends > known).any():
         start = window_start(known, config.context)
         if start:
             on_slide()
-        state = read(model, texts[:, start : known - 1], room)
+        state = read(model, texts[:, start : known - 1], capacity)
         pages = _Pages(jnp.asarray(texts), jnp.asarray(ends), jnp.int32(start), state)
         full = start + config.context + 1  # the last token of the window predicts one more
         while known < full and (ends > known).any():
@@ -117,13 +117,13 @@ def continuations(
             yield [text[max(before, length) : min(known, end)].tolist() for text, length, end in rows]
 
 
-def _room(prompt: int, settings: SamplingSettings) -> int:
+def _most_new_tokens(prompt: int, settings: SamplingSettings) -> int:
     """How many tokens may follow a prompt of so many. Raises InputError where there is room for none."""
-    room = settings.room(prompt)
-    if room < 1:
+    most = settings.max_new_tokens(prompt)
+    if most < 1:
         what = f"the prompt has {prompt:,} tokens, and with max_length {settings.max_length:,} none may follow"
         raise InputError(what, fix="give a shorter prompt, or max_tokens instead")
-    return room
+    return most
 
 
 def _checked_lengths(prompts: Sequence[Sequence[int]], vocab: int) -> list[int]:
@@ -144,7 +144,7 @@ def _lengths_read(known: int, last: int, context: int) -> set[int]:
 def _texts_and_ends(pages: _Pages, rows: int) -> tuple[np.ndarray, np.ndarray]:
     """What was written. Raises WorkError where a token is none of the vocabulary's `rows`: what `sample` makes of NaN.
 
-    Behind its end a text is written as long as others go on, and nobody reads it.
+    Behind its end a text is written as long as other rows go on, and that part is cut off.
     """
     texts, ends = np.asarray(pages.texts), np.asarray(pages.ends)
     is_read = np.arange(texts.shape[1])[None, :] < ends[:, None]
@@ -158,11 +158,11 @@ def round_up(length: int) -> int:
     return -(-length // ROUND) * ROUND
 
 
-def read(model: LanguageModel, ids: np.ndarray, room: int) -> LanguageModelState:
-    """The model's state after reading `ids` (rows, seq), none of them perhaps, with room for `room` tokens in all."""
+def read(model: LanguageModel, ids: np.ndarray, capacity: int) -> LanguageModelState:
+    """The model's state after reading `ids` (rows, seq), none of them perhaps, for `capacity` tokens in all."""
     rows, length = ids.shape
-    state, done = _start(model, rows, room), 0
-    for piece in _pieces(length, min(room, model.config.context)):
+    state, done = _start(model, rows, capacity), 0
+    for piece in _pieces(length, min(capacity, model.config.context)):
         # The last piece is filled up: what is written beyond the length is hidden, and soon written over.
         tokens = ids[:, done : done + piece]
         filled = np.pad(tokens, ((0, 0), (0, piece - tokens.shape[1])))
@@ -183,13 +183,13 @@ def _pieces(length: int, places: int) -> Iterator[int]:
 def _compile_ahead(
     model: LanguageModel,
     shape: tuple[int, ...],
-    room: int,
+    capacity: int,
     reads: Collection[int],
     keys: Key[Array, " rows"],
     constants: Sequence[Any],
 ) -> None:
     """Have what writes texts of this shape, and reads so many tokens, compiled side by side."""
-    if (state := _start.ahead(model, shape[0], room)) is None:
+    if (state := _start.ahead(model, shape[0], capacity)) is None:
         return
 
     def begun(state: LanguageModelState) -> _Pages:
@@ -197,17 +197,17 @@ def _compile_ahead(
 
     pages = jax.eval_shape(begun, state)
     _write.ahead(model, pages, pages.start, keys, *constants)
-    for piece in {piece for length in reads for piece in _pieces(length, min(room, model.config.context))}:
+    for piece in {piece for length in reads for piece in _pieces(length, min(capacity, model.config.context))}:
         _read.ahead(model, shaped(shape[0], piece), state)
 
 
-@program
-def _start(model: LanguageModel, rows: int, room: int) -> LanguageModelState:
+@compiled
+def _start(model: LanguageModel, rows: int, capacity: int) -> LanguageModelState:
     """All caches by one program: each array that is made by itself keeps a GPU waiting for as long as it takes."""
-    return model.start(rows, room)
+    return model.start(rows, capacity)
 
 
-@program
+@compiled
 def _read(model: LanguageModel, ids: Int[Array, "rows piece"], state: LanguageModelState) -> LanguageModelState:
     return model.extend(ids, state)[1]
 
@@ -217,7 +217,7 @@ def _keys(seed: UInt32[Array, ""], numbers: Int[Array, " rows"]) -> Key[Array, "
     return jax.vmap(lambda number: jax.random.fold_in(jax.random.key(seed), number))(numbers)
 
 
-@program
+@compiled
 def _write(
     model: LanguageModel,
     pages: _Pages,

@@ -14,7 +14,7 @@ from plainformer.decode.protocols import EncoderDecoder
 from plainformer.decode.sliding_window import windows
 from plainformer.errors import InputError
 from plainformer.models.language_model import LanguageModel
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Float, Ids, Int, Valid
 
 MOST_NATS = 700.0  # e to more is no float
@@ -46,7 +46,7 @@ def perplexity(logprob: float, tokens: int) -> float:
     return math.exp(mean) if mean < MOST_NATS else math.inf
 
 
-@program
+@compiled
 def forced_logprobs(
     model: EncoderDecoder,
     source: Ids,
@@ -133,8 +133,8 @@ def score_texts(
         members, (length,) = [pieces[member] for member in batch.members], batch.lengths
         read = [texts[piece.text][piece.start : piece.last - 1] for piece in members]
         said = [texts[piece.text][piece.start + 1 : piece.last] for piece in members]
-        ids, following = (pad_rows(rows, batch.size, length, 0)[0] for rows in (read, said))
-        logprobs = np.asarray(text_logprobs(model, ids, following))
+        ids, targets = (pad_rows(rows, batch.size, length, 0)[0] for rows in (read, said))
+        logprobs = np.asarray(text_logprobs(model, ids, targets))
         for row, piece in zip(logprobs, members, strict=False):  # there may be rows that only fill the batch
             scores[piece] = row[piece.first - 1 - piece.start : piece.last - 1 - piece.start].tolist()
     found: list[list[float]] = [[] for _ in texts]
@@ -152,10 +152,10 @@ class _Piece(NamedTuple):
     last: int
 
 
-@program
-def text_logprobs(model: LanguageModel, ids: Ids, following: Ids) -> Float[Array, "batch seq"]:
-    """The log-probability (nats) of each of `following`, the token after each of `ids`."""
-    return _chosen(model(ids), following)
+@compiled
+def text_logprobs(model: LanguageModel, ids: Ids, targets: Ids) -> Float[Array, "batch seq"]:
+    """The log-probability (nats) of each of `targets`, the token after each of `ids`."""
+    return _chosen(model(ids), targets)
 
 
 def _chosen(logits: Float[Array, "batch seq vocab"], ids: Int[Array, "batch seq"]) -> Float[Array, "batch seq"]:

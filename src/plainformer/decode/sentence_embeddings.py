@@ -17,7 +17,7 @@ from plainformer.given import strings
 from plainformer.models.config import EncoderConfig
 from plainformer.models.encoder import Classifier, MaskedLanguageModel, TextEncoder
 from plainformer.nn.pooling import POOLS, pooled
-from plainformer.programs.compiled import Program, program
+from plainformer.programs.compiled import Program, compiled
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.tokenizer import Tokenizer
 
@@ -66,9 +66,9 @@ class VectorSettings:
                 raise InputError(f"embed: {name} is {shown(value)}", where=where, fix=fix)
         return cls(**{**given, **({"pooling": tuple(given["pooling"])} if "pooling" in given else {})})
 
-    def room(self, config: EncoderConfig) -> int:
+    def max_text_tokens(self, config: EncoderConfig) -> int:
         """The most tokens of a text that are read."""
-        return min(self.max_tokens or config.room, config.room)
+        return min(self.max_tokens or config.max_text_tokens, config.max_text_tokens)
 
     def width(self, config: EncoderConfig) -> int:
         """Numbers of a vector."""
@@ -93,7 +93,7 @@ def embed_texts(
     settings: VectorSettings,
     how: HowRead,
 ) -> NDArray[np.float32]:
-    """The vector of each text, (texts, width). Raises what `Reader.embed` and `Labeller.embed` do."""
+    """The vector of each text, (texts, width). Raises what `MaskFiller.embed` and `TextClassifier.embed` do."""
     config = model.config
     rows = encoded(tokenizer, texts, config, settings, how)
     vectors = Vectors(model.encoder, settings.pooling, settings.unit)
@@ -108,13 +108,15 @@ def encoded(
     check_not_blank(texts, how.get("where"))  # before there is a prompt
     texts = [settings.prompt + text for text in texts] if settings.prompt else texts
     texts = [text.lower() for text in texts] if settings.lowercase else texts
-    return encode_texts(tokenizer, texts, context=settings.room(config), enclosed=config.enclosed, **how)
+    return encode_texts(
+        tokenizer, texts, context=settings.max_text_tokens(config), add_cls_sep=config.add_cls_sep, **how
+    )
 
 
 def by_length(
     compute: Program, model: eqx.Module, rows: Sequence[Sequence[int]], config: EncoderConfig, width: int
 ) -> NDArray[np.float32]:
-    """`compute(model, ids, valid)` of all rows (texts, width), those of like length together.
+    """`compute(model, ids, valid)` of all rows (texts, width), rows of like length together.
 
     Raises:
         WorkError: as `check_finite`.
@@ -136,6 +138,6 @@ def check_finite(numbers: NDArray[np.floating]) -> None:
         raise WorkError("the model gives numbers that are not finite", fix="check that its weights are finite")
 
 
-@program
+@compiled
 def _vectors(vectors: Vectors, ids: Ids, valid: Valid) -> Float[Array, "batch width"]:
     return pooled(vectors.encoder.encode(ids, valid), valid, vectors.pooling, unit=vectors.unit)

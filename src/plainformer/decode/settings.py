@@ -6,6 +6,7 @@ from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
+from plainformer import renamed
 from plainformer.decode.limits import (
     LEAST_PENALTY,
     MOST_ALPHA,
@@ -20,7 +21,7 @@ from plainformer.files.json_object import is_of_type
 
 LengthPenalty = Literal["gnmt", "average", "none"]
 Beam = Literal["shrinking", "full"]
-Stop = Literal["decided", "estimate", "enough"]
+EarlyStopping = Literal["never", "heuristic", "first"]
 
 PENALTIES: dict[LengthPenalty, Callable[[np.ndarray, float], np.ndarray]] = {
     "gnmt": lambda length, alpha: ((5.0 + length) / 6.0) ** alpha,  # Wu et al. 2016, equation 14
@@ -66,15 +67,16 @@ class GenerationSettings:
         beam: what becomes of a hypothesis that has ended. In a `shrinking` beam it keeps its place, and fewer go on; in
             a `full` one it is put aside, the best beam_size of its kind are kept, and as many go on as before. The
             second is how the Hugging Face library and CTranslate2 search. A beam of one is greedy in either.
-        stop: when the search of a sentence ends, in a full beam that has beam_size ended hypotheses: `decided`, when no
-            live one can become better than one of these; `estimate`, when none would be better if it ended here, with
-            this length, which can miss a better one; `enough`, at once.
-        min_tokens: the end of sentence does not come before so many tokens, itself among them, where anything else may.
-        first_token: an id that every output begins with, at no cost; None is none.
-        force_end: at the bound of a sentence its end comes, at no cost, so that none is cut.
-        renormalise: log-probabilities are those among the tokens that may come, not among all.
+        early_stopping: when the search of a sentence ends, in a full beam that has beam_size ended hypotheses: `never`
+            before no active one can become better than one of these; `heuristic`, when none would be better if it
+            ended here, with this length, which can miss a better one; `first`, at once.
+        min_tokens: the end of sentence is not generated before so many tokens, itself among them, unless no other token
+            is allowed.
+        forced_bos: an id that every output begins with, at no cost; None is none.
+        forced_eos: at the length bound of a sentence its end is generated, at no cost, so that none is cut.
+        renormalize_logits: the softmax is over the allowed tokens alone, not over the whole vocabulary.
         end_tokens: ids of which each ends an output, in the place of the tokenizer's end of sentence; none is that.
-        forbidden_tokens: ids that no output holds.
+        suppress_tokens: ids that are never generated.
 
     Raises:
         InputError: a value is out of its range.
@@ -89,13 +91,13 @@ class GenerationSettings:
     no_repeat_ngram: int = 0
     repetition_penalty: float = 1.0
     beam: Beam = "shrinking"
-    stop: Stop = "decided"
+    early_stopping: EarlyStopping = "never"
     min_tokens: int = 0
-    first_token: int | None = None
-    force_end: bool = False
-    renormalise: bool = False
+    forced_bos: int | None = None
+    forced_eos: bool = False
+    renormalize_logits: bool = False
     end_tokens: tuple[int, ...] = ()
-    forbidden_tokens: tuple[int, ...] = ()
+    suppress_tokens: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check_types(self)
@@ -116,13 +118,14 @@ class GenerationSettings:
                     "give 0 (repeats allowed) or a size",
                 ),
                 "beam": (self.beam in get_args(Beam), f"choose one of {', '.join(get_args(Beam))}"),
-                "stop": (
-                    self.stop in get_args(Stop) and (self.beam == "full" or self.stop == "decided"),
-                    f"choose one of {', '.join(get_args(Stop))}; a shrinking beam ends when it is decided",
+                "early_stopping": (
+                    self.early_stopping in get_args(EarlyStopping)
+                    and (self.beam == "full" or self.early_stopping == "never"),
+                    f"choose one of {', '.join(get_args(EarlyStopping))}; a shrinking beam never stops early",
                 ),
                 "min_tokens": (0 <= self.min_tokens <= MOST_TOKENS, f"give 0 (none) to {MOST_TOKENS}"),
-                "first_token": (
-                    self.first_token is None or (is_of_type(self.first_token, int) and self.first_token >= 0),
+                "forced_bos": (
+                    self.forced_bos is None or (is_of_type(self.forced_bos, int) and self.forced_bos >= 0),
                     "give an id, or none",
                 ),
                 "repetition_penalty": _penalty(self.repetition_penalty),
@@ -173,7 +176,7 @@ class SamplingSettings:
             included; 1 is none.
         seed: of the choices. A text depends on its prompt, the seed and its number among the samples, on nothing else.
         end_tokens: ids of which each ends a text, in the place of the tokenizer's end; none is that.
-        forbidden_tokens: ids that are never written.
+        suppress_tokens: ids that are never written.
 
     Raises:
         InputError: a value is out of its range.
@@ -188,7 +191,7 @@ class SamplingSettings:
     repetition_penalty: float = 1.0
     seed: int = 0
     end_tokens: tuple[int, ...] = ()
-    forbidden_tokens: tuple[int, ...] = ()
+    suppress_tokens: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check_types(self)
@@ -206,7 +209,7 @@ class SamplingSettings:
             },
         )
 
-    def room(self, prompt: int) -> int:
+    def max_new_tokens(self, prompt: int) -> int:
         """The most tokens that are written after a prompt of so many; below 1 where it leaves no room."""
         return min(self.max_tokens, self.max_length - prompt) if self.max_length else self.max_tokens
 
@@ -239,9 +242,9 @@ def _check_ranges(settings: Any, requirements: dict[str, tuple[bool, str]]) -> N
 
 def check_tokens(settings: GenerationSettings | SamplingSettings, size: int) -> None:
     """Raises InputError where an id in the settings is none of a vocabulary of `size` tokens."""
-    first = getattr(settings, "first_token", None)
-    named = {"first_token": () if first is None else (first,)}
-    named |= {"end_tokens": settings.end_tokens, "forbidden_tokens": settings.forbidden_tokens}
+    first = getattr(settings, "forced_bos", None)
+    named = {"forced_bos": () if first is None else (first,)}
+    named |= {"end_tokens": settings.end_tokens, "suppress_tokens": settings.suppress_tokens}
     for name, ids in named.items():
         if wrong := [id for id in ids if id >= size]:
             said = f"is {wrong[0]}, and the vocabulary has {size:,} tokens"
@@ -258,6 +261,7 @@ Settings = TypeVar("Settings", GenerationSettings, SamplingSettings)
 def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
     """The settings with some of them replaced. Raises InputError for one that is unknown, or of the wrong type."""
     known = set(settings.__dataclass_fields__)
+    changes = renamed.generation(changes, told=True)
     if unknown := sorted(set(changes) - known):
         raise InputError(f"unknown setting {', '.join(unknown)}", fix=f"the settings are {', '.join(sorted(known))}")
     try:

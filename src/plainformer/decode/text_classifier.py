@@ -15,7 +15,7 @@ from plainformer.errors import InputError, shown
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, instance
 from plainformer.models.encoder import Classifier
-from plainformer.programs.compiled import program
+from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.tokenizer import Tokenizer
 from plainformer.tokenizer.truncation import Truncate, check_way
@@ -41,8 +41,8 @@ SETTINGS = ("max_tokens", "truncate")
 
 
 @dataclass(frozen=True)
-class Labeller:
-    """A classifier ready for use: `Labeller(model, tokenizer).classify(["What a film!"])`.
+class TextClassifier:
+    """A classifier ready for use: `TextClassifier(model, tokenizer).classify(["What a film!"])`.
 
     Attributes:
         max_tokens: the most tokens of a text that it reads, as in its training; 0 is as many as the model can.
@@ -61,7 +61,7 @@ class Labeller:
         instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
 
     @classmethod
-    def of(cls, content: ModelFolder) -> "Labeller":
+    def of(cls, content: ModelFolder) -> "TextClassifier":
         """Raises InputError where the folder holds another kind of model, or settings that will not do."""
         if not isinstance(content.model, Classifier):
             raise InputError("this is not a classifier")
@@ -71,10 +71,10 @@ class Labeller:
         return cls(content.model, content.source_tokenizer, VectorSettings.of(content.generation, path), **settings)
 
     @property
-    def room(self) -> int:
+    def max_text_tokens(self) -> int:
         """The most tokens of a text that are read."""
-        room = self.model.config.room
-        return min(self.max_tokens, room) if self.max_tokens else room
+        max_text_tokens = self.model.config.max_text_tokens
+        return min(self.max_tokens, max_text_tokens) if self.max_tokens else max_text_tokens
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -107,7 +107,7 @@ class Labeller:
         """The ids of each text, as the model reads them. Takes and raises what `classify` does."""
         check_not_blank(texts, how.get("where"))
         config, how = self.model.config, self._as_in_training(how)
-        return encode_texts(self.tokenizer, texts, context=self.room, enclosed=config.enclosed, **how)
+        return encode_texts(self.tokenizer, texts, context=self.max_text_tokens, add_cls_sep=config.add_cls_sep, **how)
 
     def embed(self, texts: Sequence[str], **how: Unpack[HowRead]) -> NDArray[np.float32]:
         """The vector of each text, (texts, d_model), that its label is told from. Takes and raises as `classify`."""
@@ -123,10 +123,12 @@ class Labeller:
     @property
     def _read(self) -> VectorSettings:
         """How vectors are made, of texts that are as long as the classifier reads them."""
-        return replace(self.vectors, max_tokens=min(self.room, self.vectors.room(self.model.config)))
+        return replace(
+            self.vectors, max_tokens=min(self.max_text_tokens, self.vectors.max_text_tokens(self.model.config))
+        )
 
 
-@program
+@compiled
 def _logprobs(model: Classifier, ids: Ids, valid: Valid) -> Float[Array, "batch labels"]:
     return jax.nn.log_softmax(model(ids, valid), axis=-1)
 

@@ -11,7 +11,7 @@ from plainformer.decode.own import check_named, settings_in, silent_ids
 from plainformer.decode.sampling_loop import continuations
 from plainformer.decode.score import perplexity, score_texts
 from plainformer.decode.settings import PAPER, SamplingSettings, changed
-from plainformer.decode.texts import capacity, encode_texts
+from plainformer.decode.texts import encode_texts, locations
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, callables, instance, string, strings, whole
@@ -26,14 +26,14 @@ MOST_PLACES = 2**14  # of all of them, whose keys and values are kept: what boun
 MOST_SAMPLES = 100_000
 
 
-class Piece(NamedTuple):
+class Chunk(NamedTuple):
     """What is added to one of the samples of a prompt.
 
     Attributes:
         sample: which, counted from 0.
         text: the new text; there may be none yet, though there are new tokens.
         tokens: how many tokens are new.
-        finished: None while the sample goes on; with its last piece True, or False where `max_tokens` cut it.
+        finished: None while the sample goes on; with its last chunk True, or False where `max_tokens` cut it.
     """
 
     sample: int
@@ -90,10 +90,10 @@ class TextScore:
 
 
 @dataclass(frozen=True)
-class Writer:
-    """A language model ready for use: `Writer(model, tokenizer).generate(["Once upon a time"])`.
+class TextGenerator:
+    """A language model ready for use: `TextGenerator(model, tokenizer).generate(["Once upon a time"])`.
 
-    unusable: what is wrong with the settings of its folder, which then are not `settings`; who writes is told.
+    unusable: what is wrong with the settings of its folder, which then are not `settings`; generating raises it.
     """
 
     model: LanguageModel
@@ -108,7 +108,7 @@ class Writer:
         instance(self.tokenizer, Tokenizer, "tokenizer", LOADED)
 
     @classmethod
-    def of(cls, content: ModelFolder) -> "Writer":
+    def of(cls, content: ModelFolder) -> "TextGenerator":
         """Raises InputError where the folder holds another kind of model."""
         if not isinstance(content.model, LanguageModel):
             raise InputError("this is not a language model")
@@ -152,10 +152,10 @@ class Writer:
     def stream(
         self, prompt: str, *, stop: Sequence[str] = (), on_slide: Callable[[], None] = lambda: None, **changes: Any
     ) -> Iterator[str]:
-        """The text that `generate` gives for this prompt, piece by piece as it is written. Raises as `generate`."""
-        for piece in self.stream_samples(prompt, stop=stop, on_slide=on_slide, **changes):
-            if piece.text:
-                yield piece.text
+        """The text that `generate` gives for this prompt, chunk by chunk as it is written. Raises as `generate`."""
+        for chunk in self.stream_samples(prompt, stop=stop, on_slide=on_slide, **changes):
+            if chunk.text:
+                yield chunk.text
 
     def stream_samples(
         self,
@@ -165,8 +165,8 @@ class Writer:
         stop: Sequence[str] = (),
         on_slide: Callable[[], None] = lambda: None,
         **changes: Any,
-    ) -> Iterator[Piece]:
-        """The texts that `generate` gives for this prompt, sample after sample, piece by piece. Raises as `generate`.
+    ) -> Iterator[Chunk]:
+        """The texts that `generate` gives for this prompt, sample after sample, chunk by chunk. Raises as `generate`.
 
         Samples are written together. The first is given out as it is written; what there is of the next then follows
         at once, and so on.
@@ -182,8 +182,8 @@ class Writer:
             for _ in self._turns(part, texts, settings, 1, on_slide):
                 while at < len(part):
                     text = texts[at]
-                    finished = text.stopped or text.tokens < settings.room(len(ids)) if text.ended else None
-                    yield Piece(start + at, text.said[length:], text.tokens - tokens, finished)
+                    finished = text.stopped or text.tokens < settings.max_new_tokens(len(ids)) if text.ended else None
+                    yield Chunk(start + at, text.said[length:], text.tokens - tokens, finished)
                     length, tokens = len(text.said), text.tokens
                     if not text.ended:
                         break
@@ -202,7 +202,7 @@ class Writer:
             InputError: as `generate`, and where prompt and `max_tokens` do not fit the context.
         """
         own = self.settings_with({})
-        settings = changed(PAPER, {"end_tokens": own.end_tokens, "forbidden_tokens": own.forbidden_tokens} | changes)
+        settings = changed(PAPER, {"end_tokens": own.end_tokens, "suppress_tokens": own.suppress_tokens} | changes)
         check_named(settings, self.tokenizer, self.model.config.vocab)
         if (longest := self.settings.max_tokens if max_tokens is None else whole(max_tokens, "max_tokens")) < 1:
             raise InputError(f"max_tokens is {longest}", fix="give at least 1")
@@ -238,7 +238,7 @@ class Writer:
             )
             for text, ids, logprobs in zip(texts, rows, score_texts(self.model, rows), strict=True)
         ]
-        for place, score in zip(capacity(texts, where), scores, strict=True):
+        for place, score in zip(locations(texts, where), scores, strict=True):
             if not all(map(math.isfinite, score.logprobs)):
                 fix = "check that its weights are finite"
                 raise WorkError("the model's log-probabilities are not finite", where=place, fix=fix)
@@ -247,7 +247,7 @@ class Writer:
     def encode_scored(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[list[int]]:
         """The ids of each text, as `score` scores them. Takes it and raises InputError as that does."""
         rows = self._encode(texts, "text", where)
-        for place, ids in zip(capacity(texts, where), rows, strict=True):
+        for place, ids in zip(locations(texts, where), rows, strict=True):
             if len(ids) < 2:
                 fix = "give a longer text"
                 raise InputError("the text has one token, and the first is not scored", where=place, fix=fix)
@@ -273,21 +273,21 @@ class Writer:
 
     @cached_property
     def _decoder(self) -> LanguageModel:
-        """The model that writes."""
+        """The model that generates."""
         return prepare(self.model, self.weights)
 
     @cached_property
     def _special(self) -> dict[str, Any]:
         """What ends a text, and what is never written: tokens that stand for no text."""
         never = silent_ids(self.tokenizer, self.model.config.vocab) - set(self.settings.end_tokens)
-        return {"eos": self.tokenizer.special_id("eos"), "forbidden": sorted(never)}
+        return {"eos": self.tokenizer.special_id("eos"), "suppress_tokens": sorted(never)}
 
     def settings_with(self, changes: dict[str, Any]) -> SamplingSettings:
         """The writer's own with some replaced; a bound of what is written takes the place of one that counts the
         prompt.
 
         Raises:
-            InputError: they will not do, or those of the writer's folder.
+            InputError: these settings will not do, or the folder's.
         """
         if self.unusable is not None:
             raise self.unusable

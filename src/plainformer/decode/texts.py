@@ -38,7 +38,7 @@ def encode_texts(
     where: Sequence[str] | None = None,
     context: int | None = None,
     allow_unknown: bool = False,
-    enclosed: bool = False,
+    add_cls_sep: bool = False,
     truncate: Truncate | None = None,
     on_cut: OnCut | None = None,
     fix: str = "give some text",
@@ -50,7 +50,7 @@ def encode_texts(
         where: the place of each text, by number if not given.
         context: the most tokens of a text that the model reads.
         allow_unknown: take what the vocabulary does not have for the unknown token.
-        enclosed: put each text between bos and eos, as the model reads it.
+        add_cls_sep: put each text between bos and eos, as the model reads it.
         truncate: what is kept of a text that is longer than the context; `no`, as None, refuses it.
         on_cut: told which were truncated, if any were; if not given, Python warns of it.
         fix: what to do about an empty text.
@@ -60,7 +60,7 @@ def encode_texts(
             not to be truncated, or one that the vocabulary cannot spell.
     """
     texts, way = strings(texts, what), truncate or "no"
-    rows, places = tokenizer.encode_batch(texts), capacity(texts, where, what)
+    rows, places = tokenizer.encode_batch(texts), locations(texts, where, what)
     for place, text, ids in zip(places, texts, rows, strict=True):
         if not ids:
             raise InputError(f"the {what} is empty", where=place, fix=fix)
@@ -72,23 +72,23 @@ def encode_texts(
         cut = [place for place, ids in zip(places, rows, strict=True) if len(ids) > context]
         tell_of_cut(cut, on_cut, lambda: said_of_cut(len(cut), cut[0], context, way))
         rows = [truncated(ids, context, way) for ids in rows]
-    return [enclose(tokenizer, ids) for ids in rows] if enclosed else rows
+    return [enclose(tokenizer, ids) for ids in rows] if add_cls_sep else rows
 
 
 def check_not_blank(texts: Sequence[str], where: Sequence[str] | None) -> None:
     """Raise InputError for a text of white space alone, or of nothing: there is nothing to tell of it."""
     texts = strings(texts)
-    for place, text in zip(capacity(texts, where), texts, strict=True):
+    for place, text in zip(locations(texts, where), texts, strict=True):
         if not text.strip():
             raise InputError("the text is empty", where=place, fix="give some text")
 
 
 def enclose(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """A text between bos and eos: how an encoder reads it whose configuration says so (`enclosed`)."""
+    """A text between bos and eos: how an encoder reads it whose configuration says so (`add_cls_sep`)."""
     return [tokenizer.bos_id, *ids, tokenizer.eos_id]
 
 
-def capacity(texts: Sequence[str], where: Sequence[str] | None, what: str = "text") -> Sequence[str]:
+def locations(texts: Sequence[str], where: Sequence[str] | None, what: str = "text") -> Sequence[str]:
     """The place of each text, for an error: as given, or its number. Raises InputError for places of others."""
     if where is None:
         return [f"{what} {number}" for number in range(1, len(texts) + 1)]

@@ -11,7 +11,7 @@ import numpy as np
 from plainformer.decode.batch import check_ids, position_limit
 from plainformer.decode.beam import make_query
 from plainformer.decode.beam_state import Query
-from plainformer.decode.constraints import Rules
+from plainformer.decode.constraints import Constraints
 from plainformer.decode.continuous_batching import Shape, compile_ahead, is_ready, search_pool, shape_of
 from plainformer.decode.parallel_search import searches_at_once, side_by_side
 from plainformer.decode.plan import Costs, Planner, shares
@@ -34,21 +34,23 @@ def generate(
     pad: int,
     source_eos: int | None = None,
     batch_tokens: int = 2048,
-    allowed: Collection[int] | None = None,
+    allowed_tokens: Collection[int] | None = None,
     expected: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `n_best` hypotheses of every source, best first, sources in the order given.
 
-    Programs are compiled for each shape that pays (`plan`) and each stage that an output reaches (`pool.stages`). On a
-    processor searches run in two threads (`abreast`), outside the caller's contexts, such as `jax.default_device`.
+    Programs are compiled for each shape that pays (`plan`) and each size of cache that an output reaches
+    (`cache_buckets`). On a CPU searches run in two threads (`parallel_search`), outside the caller's contexts, such as
+    `jax.default_device`.
 
     Args:
         sources: token ids without beginning and end of sentence; the end is added here. One may be empty.
         bos, eos, pad: ids of the target vocabulary. source_eos: the end of a source, where that is another id.
         batch_tokens: the most tokens that there is room for side by side, for each of up to 16 hypotheses of a beam;
             sources may be padded to twice as many.
-        allowed: the ids that may be generated, None for all. `pad` and `bos` never; an end, unless it is forbidden.
+        allowed_tokens: the ids that may be generated, None for all. `pad` and `bos` never; an end, unless the settings
+            suppress it.
         expected: how many sources are to come, these included: for many, more shapes pay. These alone, if not given.
         progress: called whenever some are done, with the numbers of sources done and of all.
 
@@ -59,21 +61,21 @@ def generate(
     config = model.config
     check_ids(sources, config.source_vocab, config, "source")
     check_tokens(settings, config.target_vocab)
-    rules = Rules.of(settings, bos=bos, eos=eos, pad=pad)
-    mask = _allowed_mask(allowed, rules.ends, settings.forbidden_tokens, config.target_vocab)
+    constraints = Constraints.of(settings, bos=bos, eos=eos, pad=pad)
+    mask = _allowed_mask(allowed_tokens, constraints.ends, settings.suppress_tokens, config.target_vocab)
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
     limit, at_once = position_limit(config), searches_at_once()
-    # A bound looks at its own sentence alone, so that company does not change the output.
-    bounds = [settings.bound(len(source), limit) for source in closed]
-    settings.check_length(max(bounds, default=1))
+    # A bound depends on its own sentence alone, so that the rest of the batch does not change the output.
+    max_lengths = [settings.bound(len(source), limit) for source in closed]
+    settings.check_length(max(max_lengths, default=1))
     times = max(1.0, (expected or 0) / max(1, len(sources)))
 
     def query(width: int) -> Query:
-        return make_query(model, settings, rules, settings.bound(width, limit), mask)
+        return make_query(model, settings, constraints, settings.bound(width, limit), mask)
 
     def search(members: list[int], shape: Shape) -> Iterator[dict[int, list[Hypothesis]]]:
-        parts = [closed[index] for index in members], [bounds[index] for index in members]
+        parts = [closed[index] for index in members], [max_lengths[index] for index in members]
         for found in search_pool(model, query(shape.width), *parts, shape, filler=closing):
             yield {members[place]: hypotheses for place, hypotheses in found}
 
@@ -106,7 +108,7 @@ def _planned(
     def shape(size: int, width: int, slots: int) -> Shape:
         return shape_of(query(width), beam, size, width, slots)
 
-    pools = _planner(jax.tree.structure(model), model.config, narrow.rules, beam).plan(
+    pools = _planner(jax.tree.structure(model), model.config, narrow.constraints, beam).plan(
         lengths,
         min(batch_tokens, -(-MOST_ROWS * batch_tokens // beam)),
         limit,
@@ -121,7 +123,7 @@ def _planned(
 
 
 @lru_cache(maxsize=64)
-def _planner(kind: Any, config: TransformerConfig, rules: Rules, beam: int) -> Planner:
+def _planner(kind: Any, config: TransformerConfig, constraints: Constraints, beam: int) -> Planner:
     """What plans for models of a kind: of one structure, weights rounded or not."""
     return Planner(Costs.of(config, beam))
 
@@ -138,15 +140,15 @@ def _checked(hypotheses: list[Hypothesis], index: int) -> list[Hypothesis]:
 
 
 def _allowed_mask(
-    allowed: Collection[int] | None, ends: Sequence[int], forbidden: Sequence[int], vocab: int
+    allowed_tokens: Collection[int] | None, ends: Sequence[int], suppress_tokens: Sequence[int], vocab: int
 ) -> Bool[Array, " vocab"] | None:
-    """True on the allowed ids of the vocabulary, and the ends, that are not forbidden; None where all are allowed."""
-    if allowed is None and not forbidden:
+    """True on the allowed ids of the vocabulary and the ends, but for those to suppress; None where all are allowed."""
+    if allowed_tokens is None and not suppress_tokens:
         return None
-    allowed = range(vocab) if allowed is None else allowed
-    if wrong := [token for token in allowed if not 0 <= token < vocab]:
-        raise InputError(f"token id {wrong[0]} is not in the model's vocabulary of {vocab}", where="allowed")
+    allowed_tokens = range(vocab) if allowed_tokens is None else allowed_tokens
+    if wrong := [token for token in allowed_tokens if not 0 <= token < vocab]:
+        raise InputError(f"token id {wrong[0]} is not in the model's vocabulary of {vocab}", where="allowed_tokens")
     mask = np.zeros(vocab, bool)
-    mask[[*allowed, *ends]] = True
-    mask[list(forbidden)] = False
+    mask[[*allowed_tokens, *ends]] = True
+    mask[list(suppress_tokens)] = False
     return jnp.asarray(mask)

@@ -11,7 +11,7 @@ from plainformer.decode.limits import MOST_SOURCE
 from plainformer.decode.own import check_named, settings_in
 from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings, changed
-from plainformer.decode.texts import capacity
+from plainformer.decode.texts import locations
 from plainformer.decode.translate_batches import generate
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
@@ -118,7 +118,7 @@ class Translator:
             raise self.unusable
         settings = changed(self.settings, changes)
         check_named(settings, self.target_tokenizer, self.model.config.target_vocab)
-        places = capacity(texts, where)
+        places = locations(texts, where)
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         sources = self.source_tokenizer.encode_batch([texts[index] for index in wanted])
         self._check_fit(sources, [places[index] for index in wanted], max_source_tokens)
@@ -127,7 +127,7 @@ class Translator:
             sources,
             settings,
             **self._special(),
-            allowed=self._sayable(),
+            allowed_tokens=self._sayable(),
             expected=expected,
             progress=progress,
         )
@@ -171,7 +171,7 @@ class Translator:
         if len(sources) != len(targets):
             what = f"there are {len(sources):,} sources and {len(targets):,} targets"
             raise InputError(what, fix="give one target for each source")
-        places, fix = capacity(sources, where, "pair"), "split it into sentences"
+        places, fix = locations(sources, where, "pair"), "split it into sentences"
         sides = self.source_tokenizer.encode_batch(sources), self.target_tokenizer.encode_batch(targets)
         for rows in sides:
             self._check_fit(rows, places, MOST_SOURCE, fix)
@@ -196,7 +196,7 @@ class Translator:
         Raises:
             InputError: naming the first such text by its place in `where`.
         """
-        texts, places = strings(texts), capacity(strings(texts), where)
+        texts, places = strings(texts), locations(strings(texts), where)
         rows = (tokenizer or self.source_tokenizer).encode_batch(texts)
         self._check_fit(rows, places, whole(most, "most"), fix)
 

@@ -40,7 +40,7 @@ class ClassificationScores:
         accuracy: the share of texts that were given their label.
         macro_f1: the mean of the labels' F1, each label counting alike, over the labels that occur among the right or
             the predicted ones; others are left out.
-        labels: the scores of each of those labels.
+        labels: the scores of each label.
         confusion: how many texts with label i (row) were given label j (column), in the order of `labels`.
         texts: how many texts were scored.
         warnings: what a reader of the numbers should know, one sentence each.

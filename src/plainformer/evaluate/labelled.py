@@ -9,7 +9,7 @@ import numpy as np
 
 from plainformer.data.labelled import Labelled
 from plainformer.data.labels import check_labels, check_readable
-from plainformer.decode.text_classifier import Labeller
+from plainformer.decode.text_classifier import TextClassifier
 from plainformer.errors import InputError
 from plainformer.evaluate.classification import ClassificationScores, score_labels
 from plainformer.evaluate.report import Likelihood, environment
@@ -74,7 +74,7 @@ class LabelledReport:
 
 
 def evaluate_labelled(
-    labeller: Labeller,
+    labeller: TextClassifier,
     held_out: Labelled,
     *,
     model: str,
@@ -96,7 +96,7 @@ def evaluate_labelled(
     began = time.monotonic()
     check_labels(held_out, labeller.labels)
     rows = labeller.tokenizer.encode_batch(held_out.texts)
-    most, way = labeller.room, labeller.truncate
+    most, way = labeller.max_text_tokens, labeller.truncate
     check_readable(held_out, rows, most if way == "no" else None)
     long = [held_out.origin[index] for index, ids in enumerate(rows) if len(ids) > most]
     lines = [index for index, label in enumerate(held_out.labels) if label]

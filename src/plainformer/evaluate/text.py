@@ -77,7 +77,7 @@ def evaluate_text(
     rows = max(1, BATCH_TOKENS // context)
     total, tokens = 0.0, 0
     for blocks in in_order(ids, context=context, rows=rows):
-        logprobs = np.asarray(text_logprobs(model, jnp.asarray(blocks.ids), jnp.asarray(blocks.following)), np.float64)
+        logprobs = np.asarray(text_logprobs(model, jnp.asarray(blocks.ids), jnp.asarray(blocks.targets)), np.float64)
         total += float(logprobs[blocks.valid].sum())
         tokens += int(blocks.valid.sum())
         if progress is not None:

@@ -43,13 +43,13 @@ def config_from(values: Mapping[str, Any], where: str) -> EncoderConfig:
         "dropout": read.rate("hidden_dropout_prob", 0.1),
         "token_types": read.size("type_vocab_size", 2),
         "embedding_norm": True,
-        "enclosed": True,
+        "add_cls_sep": True,
         "pad_vocab_to": 1,
     }
     if kind == CLASSIFIER:
         wanted |= {"labels": _labels(read, values), "pooling": "first"}
     elif kind in WITH_HEAD:
-        wanted |= {"transform": True, "output_bias": True, "tie": read.read("tie_word_embeddings", True)}
+        wanted |= {"mlm_transform": True, "output_bias": True, "tie": read.read("tie_word_embeddings", True)}
     else:
         wanted |= {"head": False}
     read.check()
@@ -91,10 +91,10 @@ def differences(config: Config) -> list[str]:
         "bias_in": "all",
         "scale_embeddings": False,
         "embedding_norm": True,
-        "enclosed": True,
+        "add_cls_sep": True,
     }
     if config.head:
-        theirs |= {"pooling": "first"} if config.labels else {"transform": True, "output_bias": True}
+        theirs |= {"pooling": "first"} if config.labels else {"mlm_transform": True, "output_bias": True}
     types = [] if config.token_types else ["it has no token types, and theirs has one or more"]
     return [*differing(config, theirs), *types, *odd_widths(config), *grouped_heads(config)]
 

@@ -49,7 +49,7 @@ def sampling_keys(values: Mapping[str, Any]) -> dict[str, str]:
     return {ours: theirs for theirs, ours in _SAMPLING.items()} | _TOKENS | {"max_tokens": longest}
 
 
-_TOKENS = {"end_tokens": "eos_token_id", "forbidden_tokens": "suppress_tokens"}
+_TOKENS = {"end_tokens": "eos_token_id", "suppress_tokens": "suppress_tokens"}
 """Ours -> theirs."""
 
 
@@ -61,7 +61,7 @@ def _tokens(read: Settings, values: Mapping[str, Any]) -> dict[str, tuple[int, .
         read.refuse(f"bad_words_ids is {shown(words)} and must be a list of lists of ids")
         words = []
     never += tuple(word[0] for word in words if len(word) == 1 and word[0] not in (*ends, *never))
-    found = {"end_tokens": ends, "forbidden_tokens": never}
+    found = {"end_tokens": ends, "suppress_tokens": never}
     return {name: ids for name, ids in found.items() if ids}
 
 
@@ -104,8 +104,8 @@ _SEARCH = {
     "repetition_penalty": "repetition_penalty",
     "min_length": "min_tokens",
     "num_return_sequences": "n_best",
-    "forced_bos_token_id": "first_token",
-    "renormalize_logits": "renormalise",
+    "forced_bos_token_id": "forced_bos",
+    "renormalize_logits": "renormalize_logits",
 }
 """Theirs -> those of `GenerationSettings`. A least length counts the decoder's start in theirs, the end in ours:
 of a translation of two tokens, both count three."""
@@ -118,8 +118,8 @@ MOST_TOKENS = 100_000
 NEVER_REACHED = 512
 """The most tokens of an output, where the settings have no number."""
 
-_STOPS: dict[Any, str] = {False: "estimate", True: "enough", "never": "decided"}
-"""Their `early_stopping` -> our `stop`."""
+_EARLY_STOPPING: dict[Any, str] = {False: "heuristic", True: "first", "never": "never"}
+"""Their `early_stopping` -> ours."""
 
 
 def search_from(values: Mapping[str, Any], where: str = _PLACE) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def search_from(values: Mapping[str, Any], where: str = _PLACE) -> dict[str, Any
     if not (stopping is None or isinstance(stopping, bool) or stopping == "never"):
         read.refuse(f"early_stopping is {shown(stopping)}, and known are false, true and 'never'")
         stopping = None
-    found |= {"beam": "full", "stop": _STOPS[stopping or False]}
+    found |= {"beam": "full", "early_stopping": _EARLY_STOPPING[stopping or False]}
     # Of two bounds that of the new tokens counts; the other has the decoder's start among them.
     name, start = ("max_length", 1) if values.get("max_new_tokens") is None else ("max_new_tokens", 0)
     if values.get(name) is not None:
@@ -150,7 +150,7 @@ def search_from(values: Mapping[str, Any], where: str = _PLACE) -> dict[str, Any
     read.check(_FIX)
     if len(forced) == 1 and forced[0] in (ends := found.get("end_tokens", ())):  # the first is the one that is forced
         found["end_tokens"] = (*forced, *(id for id in ends if id not in forced))
-    return found | {"force_end": bool(forced)}
+    return found | {"forced_eos": bool(forced)}
 
 
 def search_keys(values: Mapping[str, Any]) -> dict[str, str]:
@@ -171,7 +171,7 @@ def search_to(values: Mapping[str, Any]) -> dict[str, Any]:
     if (penalty := values.get("length_penalty", "gnmt")) != "average":
         found["length_penalty"] = 0.0 if penalty == "none" or values.get("alpha") == 0.0 else 1.0
     found |= {"eos_token_id": list(values["end_tokens"])} if values.get("end_tokens") else {}
-    stops = {ours: theirs for theirs, ours in _STOPS.items()}
-    found |= {"early_stopping": stops[values.get("stop", "decided")], "do_sample": False}
+    stops = {ours: theirs for theirs, ours in _EARLY_STOPPING.items()}
+    found |= {"early_stopping": stops[values.get("early_stopping", "never")], "do_sample": False}
     absolute = values.get("max_ratio") == 0.0 and "max_margin" in values
     return found | {"max_length": values["max_margin"] + 1 if absolute else NEVER_REACHED}

@@ -103,14 +103,14 @@ def spelled(tokenizer: Tokenizer, config: TransformerConfig) -> Tokenizer:
 def roles(tokenizer: Tokenizer, generation: Mapping[str, Any]) -> dict[str, Any]:
     """As `Family.roles`: pad and the decoder's start are never generated, nor what stands for no text."""
     never = {tokenizer.special_id(role) for role in ("pad", "bos", "unk")} | set(map(tokenizer.id, FORMER.values()))
-    never |= set(generation.get("forbidden_tokens", ()))
+    never |= set(generation.get("suppress_tokens", ()))
     ends = generation.get("end_tokens") or (tokenizer.eos_id,)
     end, *_ = ends
     # Among their bad words an end is passed over.
-    no_ends = [id for id in ends if id in generation.get("forbidden_tokens", ())]
+    no_ends = [id for id in ends if id in generation.get("suppress_tokens", ())]
     return {
         "decoder_start_token_id": tokenizer.bos_id,
-        "forced_eos_token_id": end if generation.get("force_end") else None,
+        "forced_eos_token_id": end if generation.get("forced_eos") else None,
         **({"suppress_tokens": no_ends} if no_ends else {}),
         "bad_words_ids": [[id] for id in sorted(id for id in never if id is not None)],
     }

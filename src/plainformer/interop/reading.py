@@ -114,7 +114,7 @@ def read_generation(family: Family, config: AnyConfig, folder: Path, tokenizer: 
     except InputError as error:
         return Decoding({}, path, damage=error)
     never = {tokenizer.special_id(role) for role in ("pad", "bos", "unk", "mask")}  # nothing else has to forbid them
-    for name, silent in (("end_tokens", set[int | None]()), ("forbidden_tokens", never)):
+    for name, silent in (("end_tokens", set[int | None]()), ("suppress_tokens", never)):
         ids, key = settings.pop(name, ()), family.generation_keys(values).get(name)
         known = tuple(id for id in ids if 0 <= id < config.vocabularies[1])
         if other := [id for id in ids if id not in known]:

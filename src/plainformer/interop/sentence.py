@@ -105,11 +105,11 @@ def _lengths(folder: Path, config: EncoderConfig) -> dict[str, Any]:
         most = read_object(tokenizer).get("model_max_length")
     if most is None:
         most = config.context
-    room = most - 2 * config.enclosed if type(most) in (int, float) else 0
+    room = most - 2 * config.add_cls_sep if type(most) in (int, float) else 0
     if not room >= 1 or not isinstance(values.get("do_lower_case", False), bool):
         what = f"max_seq_length is {shown(most)}, or do_lower_case is neither true nor false"
         raise InputError(what, where=str(path or tokenizer), fix="get the folder again")
-    return {"max_tokens": int(min(room, config.room)), "lowercase": values.get("do_lower_case", False)}
+    return {"max_tokens": int(min(room, config.max_text_tokens)), "lowercase": values.get("do_lower_case", False)}
 
 
 def _prompt(folder: Path, counts: bool) -> dict[str, Any]:
@@ -141,8 +141,8 @@ def write(settings: dict[str, Any], config: EncoderConfig, folder: Path) -> None
     for path in paths[1:]:
         (folder / path).mkdir(exist_ok=True)
     write_object(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": config.d_model, **modes})
-    most = settings.get("max_tokens") or config.room
-    length = {"max_seq_length": most + 2 * config.enclosed, "do_lower_case": settings.get("lowercase", False)}
+    most = settings.get("max_tokens") or config.max_text_tokens
+    length = {"max_seq_length": most + 2 * config.add_cls_sep, "do_lower_case": settings.get("lowercase", False)}
     write_object(folder / LENGTHS[0], length)
     if prompt := settings.get("prompt"):
         write_object(folder / PROMPTS, {"prompts": {"default": prompt}, "default_prompt_name": "default"})

@@ -49,7 +49,7 @@ def make_encoder_layers(
 
 def make_stack(config: SingleStackConfig, key: PRNGKeyArray) -> tuple[EncoderLayer, ...]:
     """The layers of a decoder alone or an encoder alone; rotary positions are in them."""
-    rotary = Rotary(config.key_width, config.theta, config.rope_scaling) if config.position == "rotary" else None
+    rotary = Rotary(config.key_width, config.rope_theta, config.rope_scaling) if config.position == "rotary" else None
     return make_encoder_layers(config, config.layers, key, kv_heads=config.kv_heads or None, rotary=rotary)
 
 
@@ -85,7 +85,7 @@ def make_output_bias(config: TransformerConfig | EncoderConfig, rows: int) -> Fl
 
 def make_transform(config: EncoderConfig, key: PRNGKeyArray) -> Transform | None:
     """The layer before a masked language model's output projection, or None."""
-    if not config.transform:
+    if not config.mlm_transform:
         return None
     return Transform(config.d_model, make_norm(config), config.activation, key=key)
 

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.errors import InputError, shown
 from plainformer.files.json_object import is_of_type
+from plainformer.renamed import CONFIG, with_new_keys
 
 Tie = Literal["three-way", "source-target", "target-output", "none"]
 ConfigT = TypeVar("ConfigT", bound="Config")
@@ -114,6 +115,7 @@ class Config:
     def from_dict(cls: type[ConfigT], values: dict[str, Any], *, where: str = "config.json") -> ConfigT:
         """Raises InputError on an unknown or missing key, a value of the wrong type, or sizes that do not fit."""
         defaults = {field.name: field.default for field in fields(cls)}
+        values = with_new_keys(values, {old: new for old, new in CONFIG.items() if new in defaults})
         if unknown := sorted(set(values) - set(defaults)):
             raise InputError(f"unknown model setting {', '.join(unknown)}", where=where)
         needed = {name for name, default in defaults.items() if default is MISSING}
@@ -185,7 +187,7 @@ class SingleStackConfig(Config):
     """What a decoder alone and an encoder alone have in common: one stack of layers over one vocabulary.
 
     `context` is the longest sequence it is trained on and reads at once. `kv_heads` of 0 is as many as `heads`. `tie`:
-    the embedding table is the output projection. `theta` is the base of rotary angles, `rope_scaling` how they are
+    the embedding table is the output projection. `rope_theta` is the base of rotary angles, `rope_scaling` how they are
     slowed down for a context longer than the first training's.
     """
 
@@ -194,7 +196,7 @@ class SingleStackConfig(Config):
     layers: int = 12
     kv_heads: int = 0
     position: Literal["learned", "sinusoidal", "rotary"] = "learned"
-    theta: float = 10_000.0
+    rope_theta: float = 10_000.0
     rope_scaling: RopeScaling | None = None
     tie: bool = True
     d_model: int = 768
@@ -215,8 +217,8 @@ class SingleStackConfig(Config):
                 where="model.kv_heads",
                 fix="choose a divisor of heads",
             )
-        if not 0.0 < self.theta < math.inf:
-            raise InputError(f"theta is {self.theta}", where="model.theta", fix="give a positive number")
+        if not 0.0 < self.rope_theta < math.inf:
+            raise InputError(f"rope_theta is {self.rope_theta}", where="model.rope_theta", fix="give a positive number")
         if self.position == "rotary" and self.key_width % 2:
             raise InputError(
                 f"rotary positions turn pairs of features, and d_k is {self.key_width}",
@@ -243,10 +245,11 @@ class EncoderConfig(SingleStackConfig):
 
     The rest is what BERT's own checkpoints have, and an encoder can do without: `token_types`, a table of so many rows
     added to the embeddings (which sentence of a pair a token is in; 0 is none); `embedding_norm`, a norm on their sum;
-    `transform`, a layer before the masked language model's output projection; `output_bias`, a bias of every token's
-    logit; `pooling`, the vector that a classifier goes by: the `mean` of the hidden states, or that of the `first`
-    token through a layer of its own; `enclosed`: a text is read between the tokenizer's bos and eos ([CLS] and [SEP]).
-    Without a `head` the output projection was never trained: there are hidden states, and no hidden tokens to be said.
+    `mlm_transform`, a layer before the masked language model's output projection; `output_bias`, a bias of every
+    token's logit; `pooling`, the vector that a classifier goes by: the `mean` of the hidden states, or that of the
+    `first` token through a layer of its own; `add_cls_sep`: a text is read between the tokenizer's bos and eos ([CLS]
+    and [SEP]). Without a `head` the output projection was never trained: there are hidden states, and no
+    masked token is predicted.
     """
 
     context: int = 512
@@ -254,20 +257,20 @@ class EncoderConfig(SingleStackConfig):
     labels: tuple[str, ...] = ()
     token_types: int = 0
     embedding_norm: bool = False
-    transform: bool = False
+    mlm_transform: bool = False
     output_bias: bool = False
     pooling: Literal["mean", "first"] = "mean"
-    enclosed: bool = False
+    add_cls_sep: bool = False
     head: bool = True
 
     @property
-    def room(self) -> int:
+    def max_text_tokens(self) -> int:
         """The most tokens of a text that it reads: its context, less the two that enclose a text."""
-        return self.context - 2 * self.enclosed
+        return self.context - 2 * self.add_cls_sep
 
-    def with_room(self, tokens: int) -> "EncoderConfig":
+    def with_max_text_tokens(self, tokens: int) -> "EncoderConfig":
         """The same, to read texts of so many tokens."""
-        return replace(self, context=tokens + 2 * self.enclosed)
+        return replace(self, context=tokens + 2 * self.add_cls_sep)
 
     def with_labels(self, labels: Sequence[str], **changes: Any) -> "EncoderConfig":
         """The classifier with this encoder, other settings changed as given."""

@@ -187,13 +187,13 @@ class Program:
             return self._jitted().lower(*jax.tree.map(_shape_of, parts), static)
 
     def _identity(self) -> tuple[Any, ...]:
-        """What is compiled. Raises Indescribable for a function that closes over what nobody has described."""
+        """What is compiled. Raises Indescribable for a function that closes over values that have no description."""
         if "<locals>" in self._function.__qualname__ and self._depends_on is None:
             raise Indescribable(self._function)
         return self._function.__module__, self._function.__qualname__, self._depends_on
 
 
-def program(function: Callable[..., Any] | None = None, *, donate: Sequence[int] = ()) -> Any:
+def compiled(function: Callable[..., Any] | None = None, *, donate: Sequence[int] = ()) -> Any:
     """`Program` as a decorator of a module's function, with or without arguments of its own."""
     if function is None:
         return lambda function: Program(function, donate=donate)
@@ -299,7 +299,7 @@ def _is_weak(leaf: Any) -> bool:
 
 
 def _is_local(parts: _Parts) -> bool:
-    """Whether all arrays are on the one device that programs run on; those of a mesh are left to `jax.jit`."""
+    """Whether all arrays are on the one device that programs run on; arrays of a mesh are left to `jax.jit`."""
     if jax.config.jax_disable_jit:  # pyright: ignore[reportAttributeAccessIssue]
         return False
     here = {default_device()}

@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from plainformer.devices import cores, default_device, processor
+from plainformer.devices import cores, cpu_description, default_device
 
 _PACKAGES = (
     *("jax", "jaxlib", "equinox", "optax", "numpy", "numba", "llvmlite", "libtpu"),
@@ -65,7 +65,7 @@ def _sources_and_versions() -> list[str]:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parents[1].rglob("*.py")):
         digest.update(path.read_bytes())
-    return [digest.hexdigest(), sys.version, *processor(), *(f"{name} {_version(name)}" for name in _PACKAGES)]
+    return [digest.hexdigest(), sys.version, *cpu_description(), *(f"{name} {_version(name)}" for name in _PACKAGES)]
 
 
 def _version(package: str) -> str:

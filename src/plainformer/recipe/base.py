@@ -39,7 +39,7 @@ class Recipe(Section, ABC):
     FREE_ON_RESUME: ClassVar[frozenset[str]] = frozenset(
         {"name", "description", "train.steps", "train.patience", "train.save_every"}
         | {"train.log_every", "train.keep_last", "train.tensorboard", "train.mesh", "train.remat", "train.scan"}
-        | {"model.start"}
+        | {"model.init_from"}
     )
     """Keys that a resumed run may change: none has a part in the updates up to a given step, but for the rounding of
     sums in another order (`train.mesh`, `train.remat`, `train.scan`). (That the text and the model to start from are
@@ -63,11 +63,11 @@ class Recipe(Section, ABC):
     def _check(self) -> "Recipe":
         if self.name in (".", "..") or "/" in self.name or "\\" in self.name:
             broken("name", f"{self.name!r} is no name for a folder in runs/", "give a name without slashes")
-        if self.model.start and (given := self._of_tokenizer()):
+        if self.model.init_from and (given := self._of_tokenizer()):
             key, what = f"tokenizer.{given[0]}", "the vocabulary is that of the model it starts from"
-            broken(key, what, f"leave out {key}, or model.start")
-        if not self.model.start and self.tune != TuneOptions():
-            fix = f"give {option('from', 'MODEL', python='model.start')}"
+            broken(key, what, f"leave out {key}, or model.init_from")
+        if not self.model.init_from and self.tune != TuneOptions():
+            fix = f"give {option('from', 'MODEL', python='model.init_from')}"
             broken("tune", "there is nothing to tune without a model to start from", fix)
         steps, warmup = self.train.steps, self.schedule.warmup
         if self.schedule.name in ("cosine", "linear") and warmup >= steps:

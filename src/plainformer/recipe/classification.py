@@ -72,7 +72,7 @@ class LabelledOptions(Section):
 
 
 class ClassifierOptions(StackOptions):
-    """[model]: the encoder, or the masked language model whose encoder and vocabulary are taken over (`start`).
+    """[model]: the encoder, or the masked language model whose encoder and vocabulary are taken over (`init_from`).
 
     Without either and without a preset, the smaller BERT is what is changed.
     """
@@ -97,7 +97,11 @@ class ClassificationRecipe(Recipe):
     @model_validator(mode="after")
     def _check_context(self) -> "ClassificationRecipe":
         most = self.data.max_tokens or 0
-        if self.model.start is None and self.model.context is not None and self.model.trial().room < most:
+        if (
+            self.model.init_from is None
+            and self.model.context is not None
+            and self.model.trial().max_text_tokens < most
+        ):
             what = f"a context of {self.model.context} cannot hold data.max_tokens = {most}"
             broken("model.context", what, "leave out model.context, which follows data.max_tokens, or lower that")
         return self
@@ -105,7 +109,7 @@ class ClassificationRecipe(Recipe):
     def shape(self, vocab: int) -> EncoderConfig:
         """The configuration of a new model. Its context holds `data.max_tokens`, whatever the preset's is."""
         config: EncoderConfig = self.model.make(vocab=vocab)
-        return config.with_room(max(config.room, self.data.max_tokens or 0))
+        return config.with_max_text_tokens(max(config.max_text_tokens, self.data.max_tokens or 0))
 
     def anchored(self) -> "ClassificationRecipe":
         return self.model_copy(

@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from plainformer import renamed
 from plainformer.errors import InputError, WorkError, some_of
 from plainformer.files import atomic, toml
 from plainformer.files.validation import descriptions, first_error, show
@@ -40,7 +41,7 @@ INSTEAD = {
 
 
 def load_recipe(path: str | PathLike[str], overrides: Sequence[str] = ()) -> Recipe:
-    """The recipe in a TOML file, or of those that come with plainformer the one of that name, changed by overrides.
+    """The recipe in a TOML file, or the one of that name that comes with plainformer, changed by overrides.
 
     Args:
         path: a file, or a name such as "demo".
@@ -56,9 +57,9 @@ def load_recipe(path: str | PathLike[str], overrides: Sequence[str] = ()) -> Rec
     except (OSError, UnicodeDecodeError) as failure:
         reason = failure.strerror if isinstance(failure, OSError) else "it is not UTF-8 text"
         raise InputError(f"the recipe cannot be read ({reason})", where=str(path), fix="give a TOML file") from failure
-    if is_of_a_run(path):
+    if by_a_run := is_of_a_run(path):
         overrides = [*_meant_before(toml.parse(text, where=str(path))), *overrides]
-    return parse_recipe(text, overrides, where=str(path), name=path.stem)
+    return parse_recipe(text, overrides, where=str(path), name=path.stem, told=not by_a_run)
 
 
 def is_of_a_run(path: Path) -> bool:
@@ -72,15 +73,19 @@ def _meant_before(document: Mapping[str, Any]) -> list[str]:
     return ["data.split=end"] if is_text and value_of(document, "data.split") is None else []
 
 
-def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "recipe", name: str = "") -> Recipe:
+def parse_recipe(
+    text: str, overrides: Sequence[str] = (), *, where: str = "recipe", name: str = "", told: bool = True
+) -> Recipe:
     """The recipe in TOML `text`; `where` and `name` are its file's, for errors and for a recipe without a name.
+
+    Old keys are read as their new ones (`renamed.py`), which are said if the text's writer is to be `told`.
 
     Raises:
         InputError: the text is not TOML, or does not make a recipe.
     """
-    written = toml.parse(text, where=where)
+    written = renamed.recipe(toml.parse(text, where=where), told=told)
     _check_is_recipe(written, where)
-    overrides = strings(overrides, "override")
+    overrides = [renamed.override(change) for change in strings(overrides, "override")]
 
     def changed(changes: Sequence[str]) -> dict[str, Any]:
         document = {"name": name, **deepcopy(written)}
@@ -101,9 +106,11 @@ def parse_recipe(text: str, overrides: Sequence[str] = (), *, where: str = "reci
 
 
 def _place(key: str, text: str, where: str, overrides: Sequence[str], guilty: Sequence[str] = ()) -> str:
-    """Where what is wrong with a key was written: in an override, of those that are guilty if there are any, or a line
+    """Where what is wrong with a key was written: in an override, a guilty one if there is any, or a line
     of the file, whose name is `where`."""
-    line = toml.find_line(text, key)
+    old = [old for old, new in renamed.RECIPE.items() if new == key]
+    # A key that is not there has its section's line, which comes first.
+    line = max(filter(None, (toml.find_line(text, name) for name in (key, *old))), default=None)
     setting = [one for one in overrides if f"{key}.".startswith(f"{toml.key_of(one)}.")]
     below = [one for one in overrides if not line and toml.key_of(one).startswith(f"{key}.")]
     if blamed := [one for one in setting if one in guilty] or guilty or setting or below:
@@ -157,7 +164,7 @@ def dump_recipe(recipe: Recipe, *, comments: bool = False) -> str:
         recipe: any recipe.
         comments: write each key's description above it.
     """
-    left_out = {"tokenizer"} if recipe.model.start else None
+    left_out = {"tokenizer"} if recipe.model.init_from else None
     values = recipe.model_dump(exclude=left_out)
     return toml.dumps(values, dict(descriptions(type(recipe))) if comments else None)
 

@@ -12,7 +12,7 @@ Patterns = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], FromList]
 
 
 class TuneOptions(Section):
-    """[tune]: of the model that training starts from (model.start), what stays as it is."""
+    """[tune]: of the model that training starts from (model.init_from), what stays as it is."""
 
     freeze: Patterns = Field(
         default=(), description="Parameters that stay as they are, by patterns of their names, as of files."

@@ -92,12 +92,12 @@ class Section(BaseModel):
 class ShapeOptions(Section):
     """[model]: a preset and what to change in it. Without a preset, the defaults of the architecture are changed.
 
-    With `start` the shape is that of another model, of which only the dropout may be changed.
+    With `init_from` the shape is that of another model, of which only the dropout may be changed.
     """
 
     CONFIG: ClassVar[type[Any]]
 
-    start: str | None = Field(
+    init_from: str | None = Field(
         default=None, min_length=1, description="A model to start from, whose shape and vocabulary are taken over."
     )
     preset: str | None = Field(default=None, description="A named shape; plainformer info --presets shows them.")
@@ -130,7 +130,7 @@ class ShapeOptions(Section):
         Raises:
             InputError: the sizes do not fit together.
         """
-        given = self.model_dump(exclude={"start", "preset"}, exclude_none=True)
+        given = self.model_dump(exclude={"init_from", "preset"}, exclude_none=True)
         preset = PRESETS[self.preset].values if self.preset else {}
         return self.CONFIG(**(dict(preset) | given | vocabularies))
 
@@ -141,13 +141,13 @@ class ShapeOptions(Section):
 
     def anchored(self) -> "ShapeOptions":
         """With an absolute path."""
-        return self.model_copy(update={"start": absolute(self.start)}) if self.start else self
+        return self.model_copy(update={"init_from": absolute(self.init_from)}) if self.init_from else self
 
     @model_validator(mode="after")
     def _check(self) -> "ShapeOptions":
-        if self.start and (given := self.model_dump(exclude={"start", "dropout"}, exclude_none=True)):
+        if self.init_from and (given := self.model_dump(exclude={"init_from", "dropout"}, exclude_none=True)):
             key = next(iter(given))
-            broken(key, "the shape is that of the model it starts from", f"leave out model.{key}, or model.start")
+            broken(key, "the shape is that of the model it starts from", f"leave out model.{key}, or model.init_from")
         if self.preset is not None and self.preset not in PRESETS:
             near = get_close_matches(self.preset, PRESETS, n=1)
             names = f"the presets are {', '.join(PRESETS)}"
@@ -171,7 +171,7 @@ class StackOptions(ShapeOptions):
         default=None, ge=0, description="Heads of keys and values, each shared by several of queries; 0 = heads."
     )
     position: Literal["learned", "sinusoidal", "rotary"] | None = Field(default=None, description="Position encoding.")
-    theta: float | None = Field(default=None, gt=0.0, description="rotary only: base of the angles.")
+    rope_theta: float | None = Field(default=None, gt=0.0, description="rotary only: base of the angles.")
     tie: bool | None = Field(default=None, description="The embedding's table is the output projection.")
 
 
@@ -265,7 +265,7 @@ class TrainOptions(Section):
     )
     scan: Literal["auto", "on", "off"] = Field(
         default="auto",
-        description="Layers in a loop: compiled in the time of one; on a processor a step takes 1.1 to 1.3 times as "
+        description="Layers in a loop: compiled in the time of one; on a CPU a step takes 1.1 to 1.3 times as "
         "long. auto = on accelerators from 16 layers on, but not with Muon or frozen parameters.",
     )
     tensorboard: bool = Field(default=False, description="Write TensorBoard files too (extra: tensorboard).")

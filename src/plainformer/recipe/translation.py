@@ -204,7 +204,7 @@ class TranslationRecipe(Recipe):
 
     @model_validator(mode="after")
     def _check_translation(self) -> "TranslationRecipe":
-        if self.model.start:
+        if self.model.init_from:
             return self
         if not self.tokenizer.joint and self.model.tie not in ("target-output", "none"):
             # Two vocabularies of one size would pass every later check and share ids that mean different tokens.

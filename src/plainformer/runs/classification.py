@@ -15,8 +15,8 @@ from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.objective import ClassificationObjective
 from plainformer.recipe import ClassificationRecipe
 from plainformer.runs.held_out import divided, kept_labelled, split_labelled, split_line
-from plainformer.runs.pretrained import check_room, open_start
-from plainformer.runs.task import Console, Tokenizers, Work
+from plainformer.runs.pretrained import check_room, open_pretrained
+from plainformer.runs.task import Console, PreparedTask, Tokenizers
 from plainformer.runs.text import learn_tokenizer
 from plainformer.shapes import PRNGKeyArray
 
@@ -45,9 +45,9 @@ class ClassificationTask:
         for held_out in (self.dev, self.test):
             if held_out is not None:
                 check_labels(held_out, self.labels)
-        self.start = open_start(recipe.model, MaskedLanguageModel)
-        if self.start and data.max_tokens and self._is_bounded() and data.truncate == "no":
-            check_room(self.start.config.room, data.max_tokens)
+        self.pretrained = open_pretrained(recipe.model, MaskedLanguageModel)
+        if self.pretrained and data.max_tokens and self._is_bounded() and data.truncate == "no":
+            check_room(self.pretrained.config.max_text_tokens, data.max_tokens)
 
     def fingerprints(self) -> dict[str, str]:
         held_out = {"test": self.test.fingerprint()} if self.test and self.parts.test else {}
@@ -58,8 +58,8 @@ class ClassificationTask:
         return {name: kept_labelled(part) for name, part in found.items() if part}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
-        if self.start:
-            return Tokenizers.of(self.start, console)
+        if self.pretrained:
+            return Tokenizers.of(self.pretrained, console)
         tokenizer = learn_tokenizer(self.recipe.tokenizer, self.train.texts)
         console.say(f"tokenizer: {self.recipe.tokenizer.kind}, {tokenizer.vocab_size:,} tokens")
         return Tokenizers(tokenizer, tokenizer)
@@ -67,7 +67,7 @@ class ClassificationTask:
     def check_needs(self) -> None:
         pass
 
-    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> PreparedTask:
         recipe, config = self.recipe, self._config(tokenizers)
         for note in self.notes:
             console.say(note)
@@ -75,7 +75,7 @@ class ClassificationTask:
             console.say(split_line(recipe.data.train, self.parts, "texts"))
         self._say_length(config, console)
         if self.test:  # now, and not at the end of the training
-            most = config.room if recipe.data.truncate == "no" else None
+            most = config.max_text_tokens if recipe.data.truncate == "no" else None
             check_readable(self.test, tokenizers.source.encode_batch(self.test.texts), most)
         train_set = self._clean("train", self.train, tokenizers, console)
         dev_set = self._clean("dev", self.dev, tokenizers, console)
@@ -83,35 +83,35 @@ class ClassificationTask:
         dev_loader = self._loader(dev_set, tokenizers, multiple=devices)
         shapes = ", ".join(f"{bucket.rows}x{bucket.source}" for bucket in loader.buckets)
         console.say(f"batches (texts x tokens): {shapes}; {loader.batches_per_epoch:,} an epoch")
-        return Work(
+        return PreparedTask(
             config=config,
             objective=ClassificationObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
             dev_batches=dev_loader.in_order,
             shapes=len(loader.buckets),
             content=lambda model: self._content(model, tokenizers),
-            initial=self._from_start if self.start else None,
+            initial=self._from_pretrained if self.pretrained else None,
             new_parts=self._new_parts(config),
             unit="texts",
         )
 
     def _config(self, tokenizers: Tokenizers) -> Any:
-        if self.start is None:
+        if self.pretrained is None:
             return self.recipe.shape(tokenizers.source.vocab_size).with_labels(self.labels)
-        config = self.start.config
+        config = self.pretrained.config
         if not self._is_bounded():
-            config = config.with_room(max(config.room, self.recipe.data.max_tokens or 0))
+            config = config.with_max_text_tokens(max(config.max_text_tokens, self.recipe.data.max_tokens or 0))
         # What reads a text between two tokens is a BERT, of which the first stands for the whole.
-        return config.with_labels(self.labels, **({"pooling": "first"} if config.enclosed else {}))
+        return config.with_labels(self.labels, **({"pooling": "first"} if config.add_cls_sep else {}))
 
     def _new_parts(self, config: Any) -> tuple[str, ...]:
-        if self.start is None:
+        if self.pretrained is None:
             return ()
         return ("output", "pooling") if config.pooling == "first" else ("output",)
 
-    def _from_start(self, config: Any, key: PRNGKeyArray) -> Classifier:
-        assert self.start is not None
-        masked: Any = self.start.content.model
+    def _from_pretrained(self, config: Any, key: PRNGKeyArray) -> Classifier:
+        assert self.pretrained is not None
+        masked: Any = self.pretrained.content.model
         changes = {name: getattr(config, name) for name in ("dropout", "pooling", "context")}
         return Classifier.from_masked(masked, config.labels, key=key, **changes)
 
@@ -135,19 +135,19 @@ class ClassificationTask:
 
     def _most(self, tokenizers: Tokenizers) -> int:
         """The most tokens of a text that are read."""
-        room = self._config(tokenizers).room
+        room = self._config(tokenizers).max_text_tokens
         return min(self.recipe.data.max_tokens or room, room)
 
     def _is_bounded(self) -> bool:
         """Whether the model that it starts from has a table of positions, which ends."""
-        return self.start is not None and self.start.config.position == "learned"
+        return self.pretrained is not None and self.pretrained.config.position == "learned"
 
     def _say_length(self, config: Any, console: Console) -> None:
         """Say where the model that it starts from has read shorter texts than are to be read."""
         most = self.recipe.data.max_tokens or 0
-        if self.start is None or most <= (had := self.start.config.room):
+        if self.pretrained is None or most <= (had := self.pretrained.config.max_text_tokens):
             return
-        if config.room > had:
+        if config.max_text_tokens > had:
             how = f"this one reads {most:,} (data.max_tokens): its positions, {config.position}, go on"
         else:
             how = f"has no positions for more: {had:,} are read, and not data.max_tokens = {most:,}"
@@ -155,8 +155,8 @@ class ClassificationTask:
 
     def _loader(self, part: CleanedLabelled, tokenizers: Tokenizers, *, multiple: int) -> LabelledLoader:
         data = self.recipe.data
-        tokenizer, enclosed = tokenizers.source, self._config(tokenizers).enclosed
-        rows = [enclose(tokenizer, ids) for ids in part.ids] if enclosed else part.ids
+        tokenizer, add_cls_sep = tokenizers.source, self._config(tokenizers).add_cls_sep
+        rows = [enclose(tokenizer, ids) for ids in part.ids] if add_cls_sep else part.ids
         if (longest := max(map(len, rows))) > data.batch_tokens:
             what = f"a batch of {data.batch_tokens} tokens cannot hold the longest text, which has {longest}"
             raise InputError(what, where="data.batch_tokens", fix="raise it, or lower data.max_tokens")

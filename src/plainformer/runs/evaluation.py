@@ -15,9 +15,9 @@ from plainformer.data.masking import Masking
 from plainformer.data.text import read_text
 from plainformer.data.tokens import Counts, encode_text
 from plainformer.decode.load import find_model, load_as, settings_of
-from plainformer.decode.mask_filler import Reader
-from plainformer.decode.text_classifier import Labeller
-from plainformer.decode.text_generator import Writer
+from plainformer.decode.mask_filler import MaskFiller
+from plainformer.decode.text_classifier import TextClassifier
+from plainformer.decode.text_generator import TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.errors import InputError
 from plainformer.evaluate.evaluation import evaluate
@@ -187,7 +187,7 @@ def _score_labeller(
     recipe = _of_task(any_recipe, ClassificationRecipe, model)
     held_out, name = _labelled_of(recipe, run)
     told, way = partial(progress, "told apart"), recipe.data.truncate
-    labeller = load_as(model, Labeller, base=base)
+    labeller = load_as(model, TextClassifier, base=base)
     # What left longer texts out of its training reads as much as the model can.
     most = labeller.max_tokens if way == "no" else recipe.data.max_tokens or 0
     labeller = replace(labeller, truncate=way, max_tokens=most)
@@ -200,7 +200,7 @@ def _recipe_of_labeller(model: Path, changes: Sequence[str], base: Path | None) 
         what = "no labelled texts are named to score the model on"
         fix = f"give {option('data', 'FOLDER', python='data.folder=FOLDER in changes')} and {_pairs()}"
         raise InputError(what, where=str(model), fix=fix)
-    labeller = load_as(model, Labeller, base=base)
+    labeller = load_as(model, TextClassifier, base=base)
     data = {"truncate": labeller.truncate} | ({"max_tokens": labeller.max_tokens} if labeller.max_tokens else {})
     text = toml.dumps({"task": "classification", "data": data, "train": {"steps": 1}})
     return parse_recipe(text, changes, where=str(model))
@@ -214,7 +214,7 @@ def _test_set(name: str | None) -> str:
 
 
 def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show, base: Path | None) -> Result:
-    recipe, reader = _of_task(any_recipe, MaskedRecipe, model), load_as(model, Reader, base=base)
+    recipe, reader = _of_task(any_recipe, MaskedRecipe, model), load_as(model, MaskFiller, base=base)
     reader.check_head(str(model))
     masking = Masking.of(reader.tokenizer, share=recipe.mask.share, whole_words=recipe.mask.whole_words)
     data, ids, counts = _tokens_of(recipe.data, text, reader.tokenizer, progress)
@@ -224,7 +224,7 @@ def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progres
 
 
 def _score_writer(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show, base: Path | None) -> Result:
-    recipe, writer = _of_task(any_recipe, LanguageRecipe, model), load_as(model, Writer, base=base, say=None)
+    recipe, writer = _of_task(any_recipe, LanguageRecipe, model), load_as(model, TextGenerator, base=base, say=None)
     data, ids, counts = _tokens_of(recipe.data, text, writer.tokenizer, progress)
     scored = partial(progress, "tokens scored")
     return evaluate_text(writer.model, ids, counts, name=str(model), data=data, progress=scored)

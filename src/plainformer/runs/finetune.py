@@ -13,45 +13,50 @@ from plainformer.errors import InputError, some_of
 from plainformer.folder import Model, ModelFolder, named_parameters
 from plainformer.nn.lora import adapt, merge, named_linears, named_pairs
 from plainformer.recipe.finetune import TuneOptions
-from plainformer.runs.pretrained import Start
-from plainformer.runs.task import Work
+from plainformer.runs.pretrained import Pretrained
+from plainformer.runs.task import PreparedTask
 from plainformer.shapes import PRNGKeyArray
-from plainformer.train.state import group_names
+from plainformer.train.state import parameter_names
 
 
 class Tuning(NamedTuple):
     """A model made ready to be tuned.
 
     model: as it was or, with LoRA, with its pairs.
-    frozen: the parameters that stay as they are, by `group_names`.
+    frozen: the parameters that stay as they are, by `parameter_names`.
     work: the folders that it keeps say what the model comes from and, with LoRA, hold the adapter alone.
     """
 
     model: Model
     frozen: frozenset[str]
-    work: Work
+    work: PreparedTask
 
 
 def tune(
-    work: Work, model: Model, options: TuneOptions, start: Start | None, key: PRNGKeyArray, say: Callable[[str], None]
+    work: PreparedTask,
+    model: Model,
+    options: TuneOptions,
+    pretrained: Pretrained | None,
+    key: PRNGKeyArray,
+    say: Callable[[str], None],
 ) -> Tuning:
     """The model with what `options` say done to it; a new one, which starts from nothing, stays as it is.
 
     Args:
-        start: what the model comes from.
+        pretrained: what the model comes from.
         key: of the pairs.
         say: told how much trains, unless that is all.
 
     Raises:
         InputError: a pattern matches nothing, or nothing is left to train.
     """
-    if start is None:
+    if pretrained is None:
         return Tuning(model, frozenset(), work)
     if options.lora_rank is None:
-        frozen = frozenset(matching(options.freeze, group_names(model), where="tune.freeze"))
-        tuning = Tuning(model, frozen, _keeping(work, start, None))
+        frozen = frozenset(matching(options.freeze, parameter_names(model), where="tune.freeze"))
+        tuning = Tuning(model, frozen, _keeping(work, pretrained, None))
     else:
-        tuning = _with_pairs(work, model, options, start, key)
+        tuning = _with_pairs(work, model, options, pretrained, key)
     sizes = {name: leaf.size for name, leaf in named_parameters(tuning.model).items()}
     trained = sum(size for name, size in sizes.items() if name not in tuning.frozen)
     if not trained:
@@ -61,28 +66,30 @@ def tune(
     return tuning
 
 
-def _with_pairs(work: Work, model: Model, options: TuneOptions, start: Start, key: PRNGKeyArray) -> Tuning:
+def _with_pairs(
+    work: PreparedTask, model: Model, options: TuneOptions, pretrained: Pretrained, key: PRNGKeyArray
+) -> Tuning:
     rank, alpha, new = options.lora_rank or 0, options.lora_alpha, work.new_parts
     known = [name for name in named_linears(model) if name.partition(".")[0] not in new]
     targets = matching(options.lora_targets, known, where="tune.lora_targets")
     adapted = adapt(model, targets, rank=rank, alpha=alpha, key=key)
     trains = {f"{name}.{side}" for name in named_pairs(adapted) for side in "ab"}
-    frozen = {name for name in group_names(adapted) if name not in trains and name.partition(".")[0] not in new}
-    adapter = Adapter(start.folder, start.sha256, rank, alpha, tuple(targets), new)
-    return Tuning(adapted, frozenset(frozen), _keeping(work, start, adapter))
+    frozen = {name for name in parameter_names(adapted) if name not in trains and name.partition(".")[0] not in new}
+    adapter = Adapter(pretrained.folder, pretrained.sha256, rank, alpha, tuple(targets), new)
+    return Tuning(adapted, frozenset(frozen), _keeping(work, pretrained, adapter))
 
 
-def _keeping(work: Work, start: Start, adapter: Adapter | None) -> Work:
+def _keeping(work: PreparedTask, pretrained: Pretrained, adapter: Adapter | None) -> PreparedTask:
     """The work, with model folders that name the start (not its place, which says nothing elsewhere), keep what
     settings of it the recipe does not have, and hold the adapter if there is one."""
     bleu = work.bleu
-    if start.content.generation_file.damage is not None:
-        raise start.content.generation_file.damage
+    if pretrained.content.generation_file.damage is not None:
+        raise pretrained.content.generation_file.damage
 
     def content(model: Model) -> ModelFolder:
         found = work.content(model)
-        about = {**found.about, "starts from": f"{_name_of(start.folder)} (sha256 {start.sha256})"}
-        generation = {**start.content.generation, **found.generation}
+        about = {**found.about, "starts from": f"{_name_of(pretrained.folder)} (sha256 {pretrained.sha256})"}
+        generation = {**pretrained.content.generation, **found.generation}
         return replace(found, about=about, generation=generation, adapter=adapter)
 
     return replace(work, content=content, bleu=bleu and (lambda model: bleu(merge(model))))

@@ -12,7 +12,7 @@ from plainformer.folder import has_weights, save_folder
 from plainformer.recipe import Recipe, load_recipe, resume_conflicts, save_recipe
 from plainformer.runs.held_out import FOLDER as HELD_OUT
 from plainformer.runs.lock import LOCK
-from plainformer.runs.task import Task, Tokenizers, Work
+from plainformer.runs.task import PreparedTask, Task, Tokenizers
 from plainformer.spelling import option
 
 # What a run writes besides its recipe, and so what --overwrite takes away. The checkpoints go first: what they were
@@ -41,7 +41,7 @@ def check_folder(recipe: Recipe, folder: Path, *, resume: bool, overwrite: bool,
 
     Raises:
         InputError: a run is there and neither `resume` nor `overwrite` is asked for, or it is another recipe's, has
-            more steps behind it or lost its checkpoints, or the folder is somebody else's.
+            more steps behind it or lost its checkpoints, or the folder is no run's.
     """
     exists = (folder / "recipe.toml").exists()
     if exists and resume:
@@ -106,8 +106,8 @@ def begin_run(recipe: Recipe, folder: Path, task: Task, tokenizers: Tokenizers, 
     if resume:
         save_recipe(recipe.anchored(), folder / "recipe.toml")
         return
-    if task.start:
-        task.start.check_is_not_in(folder)
+    if task.pretrained:
+        task.pretrained.check_is_not_in(folder)
     try:
         for name in RUN_FILES:
             path = folder / name
@@ -145,7 +145,7 @@ def _read_facts(path: Path) -> dict[str, Any]:
 
 
 def _facts(task: Task, tokenizers: Tokenizers) -> dict[str, Any]:
-    start = {"start": task.start.sha256} if task.start else {}
+    start = {"start": task.pretrained.sha256} if task.pretrained else {}
     return {**task.fingerprints(), **start, "tokenizer": [tokenizers.source.fingerprint, tokenizers.target.fingerprint]}
 
 
@@ -159,12 +159,12 @@ def _check_unchanged(before: Mapping[str, Any], task: Task, tokenizers: Tokenize
         )
 
 
-def keep_model(model: Any, folder: Path, work: Work) -> None:
+def keep_model(model: Any, folder: Path, work: PreparedTask) -> None:
     """Save `model` as a model folder, over the one that is there."""
     save_folder(work.content(model), folder)
 
 
-def keep_settings(model: Any, folder: Path, work: Work) -> None:
+def keep_settings(model: Any, folder: Path, work: PreparedTask) -> None:
     """Give a model folder, if it is there, what a resumed run may have changed: all but the weights.
 
     `model` is any of the run's, for its shape.

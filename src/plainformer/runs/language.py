@@ -6,7 +6,7 @@ from plainformer.models.language_model import LanguageModel
 from plainformer.objective import LanguageObjective
 from plainformer.recipe import LanguageRecipe
 from plainformer.runs.samples import continuations
-from plainformer.runs.task import Console, Tokenizers, Work
+from plainformer.runs.task import Console, PreparedTask, Tokenizers
 from plainformer.runs.text import TextTask, dev_rows
 
 
@@ -16,7 +16,7 @@ class LanguageTask(TextTask):
     recipe: LanguageRecipe
     model = LanguageModel
 
-    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> PreparedTask:
         recipe = self.recipe
         config = self.config(tokenizers)
         tokens = self.encode(tokenizers.source, console)
@@ -24,7 +24,7 @@ class LanguageTask(TextTask):
         self.check_test(tokenizers.source, console)
         (dev, counts), rows = self.dev_part(tokens, tokenizers.source, console), dev_rows(config.context, devices)
         settings = SamplingSettings(**recipe.generate.model_dump())
-        return Work(
+        return PreparedTask(
             config=config,
             objective=LanguageObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
@@ -34,6 +34,6 @@ class LanguageTask(TextTask):
             samples=continuations(dev, recipe.train.samples, tokenizers.source, settings)
             if recipe.train.samples
             else None,
-            initial=self.start.model if self.start else None,
+            initial=self.pretrained.model if self.pretrained else None,
             unit="tokens",
         )

@@ -5,7 +5,7 @@ from plainformer.errors import InputError
 from plainformer.models.encoder import MaskedLanguageModel
 from plainformer.objective import MaskedObjective
 from plainformer.recipe import MaskedRecipe
-from plainformer.runs.task import Console, Tokenizers, Work
+from plainformer.runs.task import Console, PreparedTask, Tokenizers
 from plainformer.runs.text import TextTask, dev_rows
 
 
@@ -16,7 +16,7 @@ class MaskedTask(TextTask):
     model = MaskedLanguageModel
     mask = "<mask>"
 
-    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> PreparedTask:
         recipe, seed = self.recipe, self.recipe.train.seed
         config = self.config(tokenizers)
         masking = Masking.of(tokenizers.source, share=recipe.mask.share, whole_words=recipe.mask.whole_words)
@@ -26,12 +26,12 @@ class MaskedTask(TextTask):
         (dev, _), rows = self.dev_part(tokens, tokenizers.source, console), dev_rows(config.context, devices)
         if masking.special[dev].all():
             raise InputError("the held-out text has no token to hide", fix="give more text, or another vocabulary")
-        return Work(
+        return PreparedTask(
             config=config,
             objective=MaskedObjective(recipe.loss.label_smoothing),
             batches=MaskedLoader(blocks, masking, seed=seed).batches,
             dev_batches=lambda: in_order(dev, masking, context=config.context, rows=rows, seed=seed),
             content=lambda model: self.content(model, tokenizers, {}),
-            initial=self.start.model if self.start else None,
+            initial=self.pretrained.model if self.pretrained else None,
             unit="hidden tokens",
         )

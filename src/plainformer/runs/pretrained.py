@@ -18,7 +18,7 @@ from plainformer.spelling import option
 
 
 @dataclass(frozen=True)
-class Start:
+class Pretrained:
     """A model folder that was read, to be trained on.
 
     folder: where it is, absolute.
@@ -56,20 +56,22 @@ class Start:
         return jax.tree.unflatten(jax.tree.structure(abstract_model(config)), jax.tree.leaves(self.content.model))
 
 
-def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
+def open_pretrained(options: ShapeOptions, wanted: type[Model]) -> Pretrained | None:
     """The model that a recipe's [model] starts from; None where it is a new one.
 
     Raises:
         InputError: there is no such model, it is damaged, it is replaced meanwhile, or it is not of the kind that is
             `wanted`.
     """
-    if options.start is None:
+    if options.init_from is None:
         return None
-    if not Path(options.start).exists():
-        how = option("from", "MODEL", python="model.start")
-        fix = or_near(Path(options.start), f"name a run, or a model folder, to start from ({how}), or train it first")
-        raise InputError("there is no such model folder", where=options.start, fix=fix)
-    folder = find_model(Path(options.start)).absolute()
+    if not Path(options.init_from).exists():
+        how = option("from", "MODEL", python="model.init_from")
+        fix = or_near(
+            Path(options.init_from), f"name a run, or a model folder, to start from ({how}), or train it first"
+        )
+        raise InputError("there is no such model folder", where=options.init_from, fix=fix)
+    folder = find_model(Path(options.init_from)).absolute()
     read_config(folder)  # which says best what is wrong
     before, content = hash_of_model(folder), load_folder(folder)
     if before != hash_of_model(folder):
@@ -78,7 +80,7 @@ def open_start(options: ShapeOptions, wanted: type[Model]) -> Start | None:
         has, needs = (VERBS[USERS[kind]] for kind in (type(content.model), wanted))
         what = f"this model is for plainformer {has}, and this recipe starts from one for plainformer {needs}"
         raise InputError(what, where=str(folder), fix="name another model, or another recipe")
-    return Start(folder, content, before, options.dropout)
+    return Pretrained(folder, content, before, options.dropout)
 
 
 def check_room(places: int, max_tokens: int) -> None:

@@ -26,13 +26,13 @@ from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_se
 from plainformer.runs.language import LanguageTask
 from plainformer.runs.lock import RunLock
 from plainformer.runs.masked import MaskedTask
-from plainformer.runs.task import Console, Task, Tokenizers, Work
+from plainformer.runs.task import Console, PreparedTask, Task, Tokenizers
 from plainformer.runs.translation import TranslationTask
 from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
-from plainformer.train.loop import LoopSettings, Progress, Surroundings, train
+from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.scan import least_in_loop
@@ -85,11 +85,11 @@ def run_recipe(
         init_key, dropout_key, pairs_key = _keys(recipe.train.seed)
         schedule = schedule_of(recipe, work.config.d_model)
         optimizer = optimizer_of(recipe, schedule)
-        step = _begun_step(work, recipe, optimizer, init_key, dropout_key) if task.start is None else None
+        step = _begun_step(work, recipe, optimizer, init_key, dropout_key) if task.pretrained is None else None
         model = (work.initial or _new_model)(work.config, init_key)
         say(f"model: {count_parameters(model):,} parameters")
-        model, frozen, work = tune(work, model, recipe.tune, task.start, pairs_key, say)
-        state, looked = replicate(initial_state(model, optimizer, frozen), mesh), Progress()
+        model, frozen, work = tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
+        state, reached = replicate(initial_state(model, optimizer, frozen), mesh), Progress()
         step = step or _step_of(work, recipe, optimizer, frozen, dropout_key)
         least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
         del model  # which the state has, and may give up
@@ -100,24 +100,24 @@ def run_recipe(
         _begin(recipe, folder, task, tokenizers, resume=resume, say=say)
         with _open_checkpoints(folder, recipe, frozen, say) as checkpoints:
             if resume and (restored := checkpoints.restore(state)):
-                state, looked = restored.state, Progress.from_notes(restored.notes)
+                state, reached = restored.state, Progress.from_notes(restored.notes)
                 say(f"resuming after step {int(state.step):,}")
             state = _in_loops(state, least, say)
             log = _open_log(folder, recipe, int(state.step), work.unit)
             step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
-            around = Surroundings(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
+            hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
             try:
-                state, reason = train(state, looked, _loop_settings(recipe), around)
+                state, reason = train(state, reached, _loop_settings(recipe), hooks)
                 if reason != "signal":
                     state = unstack_layers(state)
-                    _finish(state.model, checkpoints.models(state), folder, work, around, say)
+                    _finish(state.model, checkpoints.models(state), folder, work, hooks, say)
             finally:
                 log.close()
     return reason
 
 
-def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> tuple[Tokenizers, Work, Mesh]:
-    """Tokenizers, those of the `old` run or new ones; batches, objective and devices."""
+def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> tuple[Tokenizers, PreparedTask, Mesh]:
+    """Tokenizers, the `old` run's or new ones; batches, objective and devices."""
     tokenizers = old_tokenizers(task, old) if old else task.learn_tokenizers(console)
     mesh = data_mesh(recipe.train.mesh)
     if recipe.train.tensorboard:
@@ -128,8 +128,8 @@ def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> 
 
 @partial(jax.jit, static_argnums=0)
 def _keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
-    """Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data: those
-    of initial weights, of dropout, and of pairs of low rank."""
+    """Keys by role, so that one more dropout layer changes neither the initial weights nor the order of the data: for
+    initial weights, for dropout, and for LoRA's pairs."""
     key = jax.random.key(seed)
     return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1), jax.random.fold_in(key, 2)
 
@@ -147,7 +147,7 @@ def _begin(
     """Begin the run on disk, and say what else its first step will wait for."""
     begin_run(recipe, folder, task, tokenizers, resume=resume)
     if build.is_making():
-        say("machine code for this processor is being made, the first time")
+        say("CPU kernels are being compiled, the first time")
 
 
 def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:
@@ -171,7 +171,7 @@ def _in_loops(state: TrainState, least: int | None, say: Callable[[str], None]) 
 
 
 def _step_of(
-    work: Work,
+    work: PreparedTask,
     recipe: Recipe,
     optimizer: optax.GradientTransformation,
     frozen: frozenset[str],
@@ -185,7 +185,7 @@ def _step_of(
 
 
 def _begun_step(
-    work: Work,
+    work: PreparedTask,
     recipe: Recipe,
     optimizer: optax.GradientTransformation,
     init_key: PRNGKeyArray,
@@ -204,7 +204,7 @@ def _begun_step(
     return step
 
 
-def _seen_through(work: Work, recipe: Recipe, folder: Path, mesh: Mesh, least: int | None) -> dict[str, Any]:
+def _seen_through(work: PreparedTask, recipe: Recipe, folder: Path, mesh: Mesh, least: int | None) -> dict[str, Any]:
     """What the loop asks of the task, its batches spread over the devices, stacks of `least` layers in loops."""
     evaluate = make_evaluation(work.objective, recipe.train.compute_dtype)
     dev_batches = [split_batch(batch, mesh) for batch in work.dev_batches()]
@@ -222,8 +222,8 @@ def _finish(
     last: Any,
     models: Sequence[eqx.Module],
     folder: Path,
-    work: Work,
-    around: Surroundings,
+    work: PreparedTask,
+    hooks: LoopHooks,
     say: Callable[[str], None],
 ) -> None:
     """Leave the last model and the average of the kept checkpoints, and say how well the average does."""
@@ -231,8 +231,8 @@ def _finish(
     mean = average(models)
     keep_model(mean, folder / "average", work)
     keep_settings(last, folder / "best", work)
-    if around.evaluate is not None:
-        sums = jax.device_get(around.evaluate(mean))
+    if hooks.evaluate is not None:
+        sums = jax.device_get(hooks.evaluate(mean))
         nll = float(sums.nll / sums.tokens)
         more = "".join(f", {name} {value:z.4f}" for name, value in work.describe(nll).items())
         those = "the last checkpoint" if len(models) == 1 else f"the last {len(models)} checkpoints"

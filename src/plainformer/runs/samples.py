@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from plainformer.data.pairs import Pairs
 from plainformer.decode.settings import GenerationSettings, SamplingSettings
-from plainformer.decode.text_generator import Writer
+from plainformer.decode.text_generator import TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.runs.task import Tokenizers
 from plainformer.tokenizer import Tokenizer
@@ -45,7 +45,7 @@ def continuations(dev: NDArray[np.integer], count: int, tokenizer: Tokenizer, se
     short = replace(settings, max_tokens=min(WRITTEN, settings.max_tokens))
 
     def lines(model: Any) -> Iterator[str]:
-        writer = Writer(model, tokenizer, short)
+        writer = TextGenerator(model, tokenizer, short)
         for number, prompt in enumerate(known):  # each by a seed of its own: choices do not depend on the prompt
             ((written,),) = writer.generate([prompt], seed=(short.seed + number) % 2**32)
             yield f"  {_quoted(prompt)} -> {_quoted(written)}"

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from plainformer.folder import AnyConfig, Model, ModelFolder
-from plainformer.runs.pretrained import Start
+from plainformer.runs.pretrained import Pretrained
 from plainformer.shapes import PRNGKeyArray
 from plainformer.tokenizer import Tokenizer
 from plainformer.train.step import Objective
@@ -24,7 +24,7 @@ class Console(NamedTuple):
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """Those of a run: source and target of a translator; with one vocabulary, one object twice."""
+    """The tokenizers of a run: source and target of a translator; with one vocabulary, one object twice."""
 
     source: Tokenizer
     target: Tokenizer
@@ -35,9 +35,9 @@ class Tokenizers:
             self.target.save(folder / "target_tokenizer.json")
 
     @classmethod
-    def of(cls, start: Start, console: Console) -> "Tokenizers":
-        """Those of the model that training starts from."""
-        source, target = start.content.source_tokenizer, start.content.target_tokenizer
+    def of(cls, pretrained: Pretrained, console: Console) -> "Tokenizers":
+        """The tokenizers of the model that training starts from."""
+        source, target = pretrained.content.source_tokenizer, pretrained.content.target_tokenizer
         second = "" if target is source else f" and {target.vocab_size:,}"
         console.say(f"tokenizer: that of the model it starts from, {source.vocab_size:,}{second} tokens")
         return cls(source, target)
@@ -49,21 +49,21 @@ class Tokenizers:
 
 
 @dataclass(frozen=True)
-class Work:
+class PreparedTask:
     """A task made ready for the loop.
 
     Attributes:
         config: of the model to be trained.
         objective: what it learns.
-        batches: those of steps first to last.
-        dev_batches: those of the development set.
+        batches: the batches of steps first to last.
+        dev_batches: the batches of the development set.
         content: a trained model as the folder that is kept of it.
         describe: more figures of the development set, from its mean NLL (nats a token).
         bleu: BLEU of a model's translations of the development set, for the tasks that have it.
         samples: lines to show of what a model makes of some of the development set, for the tasks that have them.
         shapes: how many shapes of batch there are, each of which is a program to compile.
         initial: the model to start from, where it is not a new one.
-        new_parts: of the model to start from, those that it did not have.
+        new_parts: parts of the model that the one to start from did not have.
         unit: what the throughput counts.
     """
 
@@ -85,10 +85,10 @@ class Work:
 class Task(Protocol):
     """A recipe's text, read.
 
-    start: the model that training starts from, where it is not a new one.
+    pretrained: the model that training starts from, where it is not a new one.
     """
 
-    start: Start | None
+    pretrained: Pretrained | None
 
     def fingerprints(self) -> dict[str, str]:
         """Of the parts of the text that training depends on: "train", "dev"."""
@@ -106,6 +106,6 @@ class Task(Protocol):
         """Raise InputError now where something would be missing only at the end of the training."""
         ...
 
-    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> PreparedTask:
         """Batches and objective, for a batch that is spread over `devices`. Raises InputError as above."""
         ...

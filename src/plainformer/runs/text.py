@@ -14,7 +14,7 @@ from plainformer.data.tokens import Counts, Tokens, encode_text
 from plainformer.errors import InputError
 from plainformer.folder import Model, ModelFolder
 from plainformer.recipe.text import TextOptions, TextRecipe, VocabularyOptions
-from plainformer.runs.pretrained import open_start
+from plainformer.runs.pretrained import open_pretrained
 from plainformer.runs.task import Console, Tokenizers
 from plainformer.tokenizer import (
     SpecialTokens,
@@ -42,7 +42,7 @@ class TextTask:
 
     def __init__(self, recipe: TextRecipe) -> None:
         self.recipe, self.text = recipe, text_of(recipe.data)
-        self.start = open_start(recipe.model, self.model)
+        self.pretrained = open_pretrained(recipe.model, self.model)
 
     def fingerprints(self) -> dict[str, str]:
         # A split by position is the recipe's, and so is checked with it.
@@ -53,8 +53,8 @@ class TextTask:
         return {}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
-        if self.start:
-            return Tokenizers.of(self.start, console)
+        if self.pretrained:
+            return Tokenizers.of(self.pretrained, console)
         options, text = self.recipe.tokenizer, self.text
         sample = text.sample(text.train_characters) if options.kind == "character" else text.sample()
         tokenizer = learn_tokenizer(options, sample, mask=self.mask)
@@ -66,19 +66,19 @@ class TextTask:
 
     def config(self, tokenizers: Tokenizers) -> Any:
         """Of the model to be trained."""
-        return self.start.config if self.start else self.recipe.model.make(vocab=tokenizers.source.vocab_size)
+        return self.pretrained.config if self.pretrained else self.recipe.model.make(vocab=tokenizers.source.vocab_size)
 
     def encode(self, tokenizer: Tokenizer, console: Console) -> Tokens:
         """The ids of the text. Raises InputError where the vocabulary of a model to start from lacks some of it."""
         tokens = encode(self.text, tokenizer, console)
         unknown = tokens.train_counts.unknown + tokens.dev_counts.unknown
-        if self.start and unknown:
+        if self.pretrained and unknown:
             what = f"at {unknown:,} places the text has what the vocabulary of the model it starts from does not have"
             raise InputError(what, where=self.text.name, fix="start from a model that knows bytes, or change the text")
         return tokens
 
     def blocks(self, tokens: Tokens, context: int, devices: int, console: Console) -> BlockLoader:
-        """The blocks to train on. Raises InputError where those of a batch cannot be shared out evenly."""
+        """The blocks to train on. Raises InputError where a batch's blocks cannot be shared out evenly."""
         rows, train = self.recipe.data.batch_size, self.recipe.train
         if rows % (devices * train.accumulate):
             raise InputError(

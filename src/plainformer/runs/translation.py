@@ -19,15 +19,15 @@ from plainformer.models.transformer import Transformer
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
 from plainformer.runs.held_out import divided, kept_pairs, split_line, split_pairs
-from plainformer.runs.pretrained import check_room, open_start
+from plainformer.runs.pretrained import check_room, open_pretrained
 from plainformer.runs.samples import Samples, translations
-from plainformer.runs.task import Console, Tokenizers, Work
+from plainformer.runs.task import Console, PreparedTask, Tokenizers
 from plainformer.runs.tokenizer_cache import learnt
 from plainformer.tokenizer import Tokenizer, train_bpe, train_character, train_word
 
 
 def read_pairs_of(recipe: TranslationRecipe, name: str, target_name: str | None = None) -> Pairs:
-    """One set of the recipe's data, by its name there, or by those of its two sides.
+    """One set of the recipe's data, by its name there, or by the names of its two sides.
 
     Raises:
         InputError: it is missing or broken.
@@ -63,9 +63,9 @@ class TranslationTask:
             test=lambda: read_pairs_of(recipe, data.test) if data.test else None,
         )
         self.notes = [*whole.notes, *(note for part in (self.dev, self.test) if part for note in part.notes)]
-        self.start = open_start(recipe.model, Transformer)
-        if self.start and self.start.config.position == "learned":
-            check_room(self.start.config.max_len - 1, data.max_tokens)  # and an eos
+        self.pretrained = open_pretrained(recipe.model, Transformer)
+        if self.pretrained and self.pretrained.config.position == "learned":
+            check_room(self.pretrained.config.max_len - 1, data.max_tokens)  # and an eos
 
     def fingerprints(self) -> dict[str, str]:
         held_out = {"test": fingerprint(self.test)} if self.test and self.parts.test else {}
@@ -76,9 +76,9 @@ class TranslationTask:
         return {name: kept_pairs(part, self.recipe.data) for name, part in found.items() if part}
 
     def learn_tokenizers(self, console: Console) -> Tokenizers:
-        """Tokenizers of the recipe's kind, learnt from both sides together or from each, or those of the start."""
-        if self.start:
-            return Tokenizers.of(self.start, console)
+        """Tokenizers of the recipe's kind, learnt from both sides together or from each, or the pretrained model's."""
+        if self.pretrained:
+            return Tokenizers.of(self.pretrained, console)
         options, pairs = self.recipe.tokenizer, self.train
 
         def learn(texts: Sequence[str]) -> Tokenizer:
@@ -105,7 +105,7 @@ class TranslationTask:
         if self.recipe.data.has_test or self.recipe.train.bleu_every:
             check_tokenizer(self.recipe.evaluate.tokenize)
 
-    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> Work:
+    def prepare(self, tokenizers: Tokenizers, devices: int, console: Console) -> PreparedTask:
         recipe = self.recipe
         train_set, dev_set = self._encode(tokenizers, console)
         row_tokens, buckets = recipe.data.row_tokens, recipe.data.buckets
@@ -114,14 +114,14 @@ class TranslationTask:
         console.say(loader.described())
         dev_loader = PairLoader(**self._given(dev_set, tokenizers, devices), buckets=buckets)
         vocabularies = {"source_vocab": tokenizers.source.vocab_size, "target_vocab": tokenizers.target.vocab_size}
-        config: Any = self.start.config if self.start else recipe.model.make(**vocabularies)
+        config: Any = self.pretrained.config if self.pretrained else recipe.model.make(**vocabularies)
         if row_tokens and not self._knows_texts(config, devices):
             console.say(
                 "warning: attention computes all scores of a packed row here, and most of them for nothing: only the "
                 "extra cpu, on one device and in float32, with heads multiples of 16 wide, knows its texts. Lower "
                 "data.row_tokens, or leave it out"
             )
-        return Work(
+        return PreparedTask(
             config=config,
             objective=TranslationObjective(recipe.loss.label_smoothing),
             batches=loader.batches,
@@ -130,7 +130,7 @@ class TranslationTask:
             content=lambda model: self._content(model, tokenizers),
             bleu=self._dev_bleu(dev_set.pairs, tokenizers) if recipe.train.bleu_every else None,
             samples=self._samples(dev_set.pairs, tokenizers) if recipe.train.samples else None,
-            initial=self.start.model if self.start else None,
+            initial=self.pretrained.model if self.pretrained else None,
         )
 
     def _encode(self, tokenizers: Tokenizers, console: Console) -> tuple[Cleaned, Cleaned]:

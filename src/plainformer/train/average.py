@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 
 def average(models: Sequence[eqx.Module]) -> eqx.Module:
-    """The model whose every parameter is the mean of those of `models`, which are all of one shape.
+    """The model whose every parameter is the mean over `models`, which are all of one shape.
 
     One array that all of them have, as they do where it is frozen, stays as it is: a mean would be rounded.
     """

@@ -41,8 +41,8 @@ class Restored(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Kept:
-    """Which checkpoints are kept: the newest, and before it the last `count - 1` of those that are due `every` steps.
+class RetentionPolicy:
+    """Which checkpoints are kept: the newest, and before it the last `count - 1` that are due `every` steps.
 
     One that a signal asked for in between goes with the next, so that it has no part in an average: what is kept at a
     step does not depend on how often the run was interrupted before. One that was due when it was saved stays so,
@@ -57,7 +57,7 @@ class Kept:
         return step % self.every == 0
 
     def of(self, steps: Sequence[int]) -> list[int]:
-        """Those of `steps`, oldest first, that are kept."""
+        """The steps of `steps`, oldest first, whose checkpoints are kept."""
         regular = [step for step in steps[:-1] if self.due.get(step, self.is_due(step))]
         return [*regular[len(regular) - min(self.count - 1, len(regular)) :], *steps[-1:]]
 
@@ -75,8 +75,8 @@ class Checkpoints:
     Args:
         folder: where they are; made if need be.
         keep: how many of the newest are kept.
-        every: the steps between them from now on; see `Kept`.
-        frozen: parameters that never change, by `state.group_names`: not saved, and as they are in what is restored.
+        every: the steps between them from now on; see `RetentionPolicy`.
+        frozen: parameters that never change, by `parameter_names`: not saved, and as they are in what is restored.
         say: told of a checkpoint that could not be read.
     """
 
@@ -89,12 +89,12 @@ class Checkpoints:
         frozen: Collection[str] = (),
         say: Callable[[str], None],
     ) -> None:
-        self._folder, self._say, self._kept = folder, say, Kept(keep, every)
+        self._folder, self._say, self._kept = folder, say, RetentionPolicy(keep, every)
         self._left_out = {f"model.{name}" for name in frozen}
         folder.mkdir(parents=True, exist_ok=True)
         for step in self.steps() if any(folder.iterdir()) else ():
             with suppress(Exception):  # of what cannot be read, `restore` tells
-                self._kept.due[step] = bool(self._beside(step)["due"])
+                self._kept.due[step] = bool(self._metadata(step)["due"])
 
     @cached_property
     def _manager(self) -> Any:
@@ -131,9 +131,9 @@ class Checkpoints:
         arrays = self._saved(state)
         self._guarded(lambda: self._check_room(arrays))
         due = self._kept.due[step] = self._kept.is_due(step)
-        beside = {"notes": notes, "checksum": _checksum(arrays), "due": due}
+        metadata = {"notes": notes, "checksum": _checksum(arrays), "due": due}
         args = orbax().args
-        arguments = args.Composite(state=args.StandardSave(arrays), beside=args.JsonSave(beside))
+        arguments = args.Composite(state=args.StandardSave(arrays), beside=args.JsonSave(metadata))
         self._guarded(lambda: self._manager.save(step, args=arguments))
 
     def wait(self) -> None:
@@ -148,7 +148,7 @@ class Checkpoints:
     def restore(self, like: TrainState) -> Restored | None:
         """The newest checkpoint that can be read, in the shape and on the devices of `like`; None if there is none.
 
-        Its layers are written out, whether or not those of `like` are in a loop.
+        Its layers are written out, whether or not the layers of `like` are in a loop.
 
         One that cannot be read is reported and, where an older one can, put aside as `STEP.unreadable`, so that its
         step can be saved again.
@@ -200,7 +200,7 @@ class Checkpoints:
             raise WorkError("none of the checkpoints can be read", where=str(self._folder))
         return found
 
-    def _beside(self, step: int) -> dict[str, Any]:
+    def _metadata(self, step: int) -> dict[str, Any]:
         read: Any = self._manager.restore(step, args=orbax().args.Composite(beside=orbax().args.JsonRestore()))
         return read.beside
 

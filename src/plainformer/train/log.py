@@ -106,7 +106,7 @@ class Log:
             self._board.close()
 
     def _pace(self, step: int) -> float:
-        """Seconds of a step, looks at the dev set included; of those that compiled only where there are no others."""
+        """Seconds of a step, looks at the dev set included; of steps that compiled only where there are no others."""
         spent, done = time.monotonic() - self._began, step - self._from
         if done > self._steps_that_compiled:
             spent, done = spent - self._seconds_of_those, done - self._steps_that_compiled

@@ -18,7 +18,7 @@ from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
 from plainformer.train.schedule import Schedule
-from plainformer.train.state import TrainState, group_names, no_loss
+from plainformer.train.state import TrainState, no_loss, parameter_names
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class LoopHooks:
     """What the loop is handed: where batches come from, and where results go.
 
     batches: the batches from a given step on.
@@ -81,9 +81,7 @@ class Surroundings:
     keep_best: Callable[[eqx.Module], None] = field(default=lambda model: None)
 
 
-def train(
-    state: TrainState, progress: Progress, settings: LoopSettings, around: Surroundings
-) -> tuple[TrainState, str]:
+def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: LoopHooks) -> tuple[TrainState, str]:
     """Train from `state` to the last step; returns the last state and why it ended.
 
     The reason is "done", "patience" (early stopping) or "signal". A checkpoint of the last state is on disk then.
@@ -98,18 +96,18 @@ def train(
     with _interruption() as interrupted:
         start = int(state.step) + 1
         # The step is counted here: reading it off the state would wait for the device.
-        for step, batch in enumerate(around.batches(start), start):
+        for step, batch in enumerate(hooks.batches(start), start):
             # 1. update
-            state = around.step(state, batch)
+            state = hooks.step(state, batch)
 
             # 2. report
             if step % settings.log_every == 0 or step == settings.steps:
-                state, clock = _report(state, step, clock, around)
+                state, clock = _report(state, step, clock, hooks)
 
             # 3. look at the dev set
             if _due(step, settings.evaluate_every, settings.steps) or _due(step, settings.bleu_every):
                 began = time.monotonic()
-                _evaluate(state, step, progress, settings, around)
+                _evaluate(state, step, progress, settings, hooks)
                 clock += time.monotonic() - began
                 if _gave_up(progress, settings):
                     reason = "patience"
@@ -119,10 +117,10 @@ def train(
                 reason = "signal"
             if _due(step, settings.save_every, settings.steps) or reason != "done":
                 _refuse_non_finite(state)
-                around.checkpoints.save(state, progress.notes())
+                hooks.checkpoints.save(state, progress.notes())
             if reason != "done":
                 break
-    around.checkpoints.wait()
+    hooks.checkpoints.wait()
     return state, reason
 
 
@@ -134,47 +132,47 @@ def _due(step: int, every: int, last: int | None = None) -> bool:
     return step == last or (every > 0 and step % every == 0)
 
 
-def _report(state: TrainState, step: int, clock: float, around: Surroundings) -> tuple[TrainState, float]:
+def _report(state: TrainState, step: int, clock: float, hooks: LoopHooks) -> tuple[TrainState, float]:
     """Log the means since the last line; the state with its sums back at zero, and the time now."""
     sums = jax.device_get(state.since_log)  # waits for the step to be done
     _refuse_non_finite(state)
     now = time.monotonic()
     values = {
         **_means(sums),
-        "learning_rate": float(around.schedule(step)),
-        around.log.throughput: float(sums.tokens) / max(now - clock, 1e-9),
+        "learning_rate": float(hooks.schedule(step)),
+        hooks.log.throughput: float(sums.tokens) / max(now - clock, 1e-9),
         "seconds": now - clock,
     }
-    around.log.metrics("train", step, values)
-    around.log.progress(step, values)
+    hooks.log.metrics("train", step, values)
+    hooks.log.progress(step, values)
     fresh = jax.device_put(no_loss(), jax.tree.map(lambda leaf: leaf.sharding, state.since_log))
     return eqx.tree_at(lambda s: s.since_log, state, fresh), now
 
 
-def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSettings, around: Surroundings) -> None:
+def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSettings, hooks: LoopHooks) -> None:
     """Measure the dev set, remember whether it is the best so far. Raises WorkError as `_refuse_non_finite` does."""
     _refuse_non_finite(state)  # or what stood still since would be measured under the step's name
     values: dict[str, float] = {}
-    if around.evaluate and _due(step, settings.evaluate_every, settings.steps):
-        values |= _means(jax.device_get(around.evaluate(state.model)))
-        values |= around.describe(values["nll"])
-    if around.translate and _due(step, settings.bleu_every, settings.steps):
-        values["bleu"] = around.translate(unstack_layers(state.model))
+    if hooks.evaluate and _due(step, settings.evaluate_every, settings.steps):
+        values |= _means(jax.device_get(hooks.evaluate(state.model)))
+        values |= hooks.describe(values["nll"])
+    if hooks.translate and _due(step, settings.bleu_every, settings.steps):
+        values["bleu"] = hooks.translate(unstack_layers(state.model))
     judged = values.get(settings.best_by)
     if judged is not None:
         figure = -judged if settings.best_by == "bleu" else judged
         if figure < progress.best:
             progress.best, progress.best_step, progress.stale = figure, step, 0
-            around.keep_best(unstack_layers(state.model))
+            hooks.keep_best(unstack_layers(state.model))
         else:
             progress.stale += 1
     if values:
-        around.log.metrics("dev", step, values)
+        hooks.log.metrics("dev", step, values)
         shown = "  ".join(f"{name} {value:z.4g}" for name, value in values.items() if name != "tokens")
-        around.log.say(f"step {step:,}  dev: {shown}{'  (best)' if progress.best_step == step else ''}")
-    if around.samples:
-        for line in around.samples(unstack_layers(state.model)):
-            around.log.say(line)
+        hooks.log.say(f"step {step:,}  dev: {shown}{'  (best)' if progress.best_step == step else ''}")
+    if hooks.samples:
+        for line in hooks.samples(unstack_layers(state.model)):
+            hooks.log.say(line)
 
 
 def _means(sums: LossSums) -> dict[str, float]:
@@ -193,7 +191,9 @@ def _refuse_non_finite(state: TrainState) -> None:
     """Raises WorkError, naming step and parameter groups, where training has left the finite numbers."""
     if not (step := int(state.bad_step)):
         return
-    names = [name for name, bad in zip(group_names(state.model), jax.device_get(state.bad_groups), strict=True) if bad]
+    names = [
+        name for name, bad in zip(parameter_names(state.model), jax.device_get(state.bad_groups), strict=True) if bad
+    ]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     what = f"the gradients of {', '.join(names[:3])}{more} are" if names else "the loss is"
     raise WorkError(
@@ -214,7 +214,7 @@ def _interruption() -> Iterator[Callable[[], bool]]:
 
     try:
         before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    except ValueError:  # not the main thread: signals are somebody else's
+    except ValueError:  # not the main thread: signals are another thread's
         before = {}
     try:
         yield lambda: bool(came)

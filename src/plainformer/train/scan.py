@@ -1,7 +1,7 @@
 """Whether the layers of a model are written out in its training step, or run in a loop over one of them.
 
 A loop compiles in the time of one layer, whatever their number. It copies each layer's weights and what its gradient
-needs: on a processor a step takes 1.1 to 1.3 times as long (docs/decisions/0011-layers-in-a-loop-or-recomputed.md).
+needs: on a CPU a step takes 1.1 to 1.3 times as long (docs/decisions/0011-layers-in-a-loop-or-recomputed.md).
 """
 
 from collections.abc import Collection
@@ -19,7 +19,7 @@ def least_in_loop(scan: str, *, optimizer: str, frozen: Collection[str]) -> int 
     Args:
         scan: "on", "off", or "auto": on accelerators, from `MANY` layers on.
         optimizer: its name; Muon takes matrices one by one.
-        frozen: parameters that do not train, by `group_names`, which may be those of some layers alone.
+        frozen: parameters that do not train, by `parameter_names`, which may be parameters of some layers alone.
 
     Raises:
         InputError: loops are asked for where they cannot be.

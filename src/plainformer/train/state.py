@@ -22,7 +22,7 @@ class TrainState(eqx.Module):
     model, optimizer_state: what the updates change.
     since_log: loss sums since the last logged line, so that a resumed run logs the very same means.
     bad_step: the first step with a non-finite loss or gradient, 0 while there is none; nothing is updated after it.
-    bad_groups: which parameter groups (`group_names`) had a non-finite gradient at that step; a frozen one has none.
+    bad_groups: which parameters (`parameter_names`) had a non-finite gradient at that step; a frozen one has none.
     """
 
     step: Int[Array, ""]
@@ -42,7 +42,7 @@ def initial_state(model: Model, optimizer: optax.GradientTransformation, frozen:
         optimizer_state=optimizer.init(trained),
         since_log=no_loss(),
         bad_step=jnp.zeros((), jnp.int32),
-        bad_groups=jnp.zeros(len(group_names(model)), bool),
+        bad_groups=jnp.zeros(len(parameter_names(model)), bool),
     )
 
 
@@ -51,7 +51,7 @@ def no_loss() -> LossSums:
     return LossSums(*(jnp.zeros(()) for _ in range(4)))
 
 
-def group_names(model: Model) -> list[str]:
+def parameter_names(model: Model) -> list[str]:
     """The name of every parameter, in the order of the leaves: `encoder.layers.0.self_attention.query.weight`.
 
     Those of layers in a loop are named, and counted, as if they were written out.
@@ -61,7 +61,7 @@ def group_names(model: Model) -> list[str]:
 
 
 def split(model: Model, frozen: Collection[str]) -> tuple[Any, Any]:
-    """The parameters that train, and all else: those that are `frozen`, by `group_names`, and what is no parameter.
+    """The parameters that train, and all else: those that are `frozen`, by `parameter_names`, and what is no parameter.
 
     Each has None where the other has something; `equinox.combine` makes the model of them again.
     """

@@ -18,7 +18,7 @@ from plainformer.objective import LossSums
 from plainformer.programs.compiled import Program
 from plainformer.shapes import Array, Float, PRNGKeyArray
 from plainformer.train.remat import rematerialised
-from plainformer.train.state import Model, TrainState, group_names, no_loss, split
+from plainformer.train.state import Model, TrainState, no_loss, parameter_names, split
 
 Batch = Any  # a PyTree of arrays with the batch as first axis
 
@@ -37,7 +37,7 @@ class StepSettings:
     accumulate: microbatches of a batch, computed one after the other; the result is that of the whole batch (with
         dropout, each has masks of its own).
     compute_dtype: dtype of activations and of the weights that meet them; parameters stay float32.
-    frozen: parameters that stay as they are, by `group_names`; no gradient of theirs is computed.
+    frozen: parameters that stay as they are, by `parameter_names`; their gradients are not computed.
     remat: whether layers keep their inputs alone, and are computed again for the gradient; the result is the same.
     """
 
@@ -126,7 +126,7 @@ def make_step(
         trained, fixed = split(state.model, settings.frozen)
         sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
         squares = _sums_of_squares(gradients)
-        names = group_names(state.model)
+        names = parameter_names(state.model)
         of_trained = np.array([index for index, name in enumerate(names) if name not in settings.frozen], np.int32)
         bad_groups = jnp.zeros(len(names), bool).at[of_trained].set(~jnp.isfinite(squares))
         good = jnp.isfinite(sums.loss) & ~bad_groups.any() & (state.bad_step == 0)
@@ -184,7 +184,7 @@ def _gradients(
 
 
 def _sums_of_squares(gradients: Any) -> Float[Array, " groups"]:
-    """Of each array the sum of its squares, and of layers in a loop that of each, in the order of `group_names`.
+    """Of each array the sum of its squares, and of layers in a loop that of each, in the order of `parameter_names`.
 
     Vectors of a length go together: each alone is three small operations.
     """
@@ -201,7 +201,7 @@ def _sums_of_squares(gradients: Any) -> Float[Array, " groups"]:
 
 
 def _rows_of_groups(gradients: Any) -> np.ndarray:
-    """Which row of them all is of each of `group_names`.
+    """Which row of them all is of each of `parameter_names`.
 
     A loop's layers have theirs side by side, array by array: of two layers of arrays a and b, rows a0 a1 b0 b1, groups
     a0 b0 a1 b1.

@@ -43,7 +43,7 @@ def test_what_one_epoch_leaves_out_is_in_others() -> None:
     for step in range(1, 200):
         batch = blocks.batch(step)
         assert batch.valid.all()
-        predicted |= set(batch.following.ravel().tolist())
+        predicted |= set(batch.targets.ravel().tolist())
     assert predicted == set(range(101, 137))  # every token but the first, also the very last
 
 
@@ -54,7 +54,7 @@ def test_a_batch_holds_blocks_and_the_tokens_that_follow(tokens: int, context: i
         assert [field.shape for field in batch] == [(rows, context)] * 3
         assert [field.dtype for field in batch] == [np.int32, np.int32, np.bool_]
         assert (batch.ids == batch.ids[:, :1] + np.arange(context)).all()
-        assert (batch.following == batch.ids + 1).all()
+        assert (batch.targets == batch.ids + 1).all()
         assert batch.valid.all()
 
 
@@ -105,8 +105,8 @@ def test_in_order_predicts_every_token_but_the_first_once(tokens: int, context: 
     assert len(batches) == math.ceil(math.ceil((tokens - 1) / context) / rows)
     for batch in batches:
         assert [field.shape for field in batch] == [(rows, context)] * 3
-        assert (batch.following[batch.valid] == batch.ids[batch.valid] + 1).all()
-    predicted = np.concatenate([batch.following[batch.valid] for batch in batches])
+        assert (batch.targets[batch.valid] == batch.ids[batch.valid] + 1).all()
+    predicted = np.concatenate([batch.targets[batch.valid] for batch in batches])
     np.testing.assert_array_equal(predicted, text[1:])
 
 

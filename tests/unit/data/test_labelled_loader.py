@@ -22,9 +22,9 @@ def loader(seed: int = 1, *, buckets: int = 3, multiple: int = 1) -> LabelledLoa
 
 def texts_of(batch: LabelledBatch) -> list[int]:
     """Which texts a batch holds; it is checked that each is whole, with its label."""
-    assert np.array_equal(batch.counted, batch.valid.any(axis=1))
+    assert np.array_equal(batch.loss_mask, batch.valid.any(axis=1))
     assert (batch.ids[~batch.valid] == PAD).all()
-    found = (batch.ids[batch.counted, 0] - NUMBERED).tolist()
+    found = (batch.ids[batch.loss_mask, 0] - NUMBERED).tolist()
     for row, text in enumerate(found):
         assert batch.ids[row, batch.valid[row]].tolist() == [NUMBERED + text] * LENGTHS[text]
         assert NAMES[batch.labels[row]] == LABELS[text]
@@ -62,7 +62,7 @@ def test_in_order_has_every_text_once() -> None:
 
 
 @pytest.mark.parametrize("multiple", [2, 5, 16])
-def test_devices_and_microbatches_do_not_change_who_is_in_a_batch(multiple: int) -> None:
+def test_devices_and_microbatches_do_not_change_the_rows_of_a_batch(multiple: int) -> None:
     plain, filled = loader(), loader(multiple=multiple)
     for step in range(1, plain.batches_per_epoch + 1):
         assert texts_of(filled.batch(step)) == texts_of(plain.batch(step))
@@ -77,7 +77,7 @@ def test_a_batch_known_by_hand() -> None:
     assert batch.ids.tolist() == [[7, 8, 9], [6, PAD, PAD], [PAD] * 3, [PAD] * 3]
     assert batch.valid.tolist() == [[True] * 3, [True, False, False], [False] * 3, [False] * 3]
     assert batch.labels.tolist() == [2, 0, 0, 0]
-    assert batch.counted.tolist() == [True, True, False, False]
+    assert batch.loss_mask.tolist() == [True, True, False, False]
     assert (batch.ids.dtype, batch.labels.dtype) == (np.int32, np.int32)
     assert len(one) == 2
 

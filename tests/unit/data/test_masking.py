@@ -28,42 +28,42 @@ def texts(rows: int, context: int, *, seed: int = 0, ordinary: bool = True) -> N
 
 def restored(batch: MaskedBatch) -> NDArray[np.int32]:
     ids = batch.ids.copy()
-    row, column = np.nonzero(batch.counted)
-    ids[row, batch.places[row, column]] = batch.targets[row, column]
+    row, column = np.nonzero(batch.loss_mask)
+    ids[row, batch.masked_positions[row, column]] = batch.targets[row, column]
     return ids
 
 
 @pytest.mark.parametrize("masking", [PLAIN, WORDS], ids=["tokens", "words"])
-def test_targets_are_what_stood_at_the_places_and_nothing_else_is_changed(masking: Masking) -> None:
+def test_targets_are_the_masked_tokens_and_no_other_token_is_changed(masking: Masking) -> None:
     ids = texts(13, 37, ordinary=False)
     valid = np.arange(37) < random(1).integers(0, 38, 13)[:, None]
     batch = hide(ids, valid, masking, random(2))
-    room = masking.places(37)
+    room = masking.masked_positions(37)
     assert [field.shape for field in batch] == [(13, 37), (13, 37), (13, room), (13, room), (13, room)]
     assert [field.dtype for field in batch] == [np.int32, np.bool_, np.int32, np.int32, np.bool_]
     assert np.array_equal(restored(batch), ids)
     assert np.array_equal(batch.valid, valid)
     for row in range(13):
-        places = batch.places[row, batch.counted[row]]
-        assert (np.diff(places) > 0).all()  # from left to right, none twice
-        assert valid[row, places].all()
-        assert (ids[row, places] >= SPECIAL).all()  # never a special token
-        assert not batch.counted[row, len(places) :].any()
-    assert (batch.places[~batch.counted] == 0).all()
-    assert (batch.targets[~batch.counted] == 0).all()
+        masked_positions = batch.masked_positions[row, batch.loss_mask[row]]
+        assert (np.diff(masked_positions) > 0).all()  # from left to right, none twice
+        assert valid[row, masked_positions].all()
+        assert (ids[row, masked_positions] >= SPECIAL).all()  # never a special token
+        assert not batch.loss_mask[row, len(masked_positions) :].any()
+    assert (batch.masked_positions[~batch.loss_mask] == 0).all()
+    assert (batch.targets[~batch.loss_mask] == 0).all()
 
 
 def test_of_each_row_its_share_is_chosen_and_at_least_one() -> None:
     """Of 0, 1, 3, 4, 17, 37 ordinary tokens: 15 % is 0, 0.15, 0.45, 0.6, 2.55, 5.55."""
     lengths = np.array([0, 1, 3, 4, 17, 37])
     batch = hide(texts(6, 37), np.arange(37) < lengths[:, None], PLAIN, random())
-    assert batch.counted.sum(axis=1).tolist() == [0, 1, 1, 1, 3, 6]
-    assert batch.places.shape == (6, 6)
+    assert batch.loss_mask.sum(axis=1).tolist() == [0, 1, 1, 1, 3, 6]
+    assert batch.masked_positions.shape == (6, 6)
     special = np.full((1, 37), 2, np.int32)
     special[0, 30:] = 50
-    assert hide(special, special > 0, PLAIN, random()).counted.sum() == 1  # 15 % of the seven ordinary ones
+    assert hide(special, special > 0, PLAIN, random()).loss_mask.sum() == 1  # 15 % of the seven ordinary ones
     many = hide(texts(2, 37), np.ones((2, 37), bool), replace(PLAIN, share=0.5), random())
-    assert many.counted.sum(axis=1).tolist() == [18, 18]
+    assert many.loss_mask.sum(axis=1).tolist() == [18, 18]
 
 
 def test_of_the_chosen_eight_tenths_are_masked_a_tenth_replaced_and_a_tenth_stay() -> None:
@@ -73,9 +73,9 @@ def test_of_the_chosen_eight_tenths_are_masked_a_tenth_replaced_and_a_tenth_stay
     """
     ids = texts(600, 401, seed=3)
     batch = hide(ids, np.ones(ids.shape, bool), PLAIN, random(4))
-    n = int(batch.counted.sum())
+    n = int(batch.loss_mask.sum())
     assert n == 600 * 60
-    shown = np.take_along_axis(batch.ids, batch.places, axis=1)
+    shown = np.take_along_axis(batch.ids, batch.masked_positions, axis=1)
     masked, stayed = (shown == MASK).sum(), (shown == batch.targets).sum()
     ordinary = VOCAB - SPECIAL
     for count, p in ((masked, 0.8), (stayed, 0.1 + 0.1 / ordinary), (n - masked - stayed, 0.1 - 0.1 / ordinary)):
@@ -91,8 +91,8 @@ def test_of_the_chosen_eight_tenths_are_masked_a_tenth_replaced_and_a_tenth_stay
 def test_every_place_is_chosen_as_often() -> None:
     """Chi-square over 23 places with 22 degrees of freedom: 48.3 at p = 0.001."""
     ids = texts(5000, 23)
-    places = hide(ids, np.ones(ids.shape, bool), PLAIN, random(7)).places
-    counts = np.bincount(places.ravel(), minlength=23)
+    masked_positions = hide(ids, np.ones(ids.shape, bool), PLAIN, random(7)).masked_positions
+    counts = np.bincount(masked_positions.ravel(), minlength=23)
     mean = 5000 * 3 / 23
     # Places of a row are drawn without putting back, which only makes the counts more even.
     assert ((counts - mean) ** 2 / mean).sum() < 48.3
@@ -104,13 +104,15 @@ def test_what_is_hidden_cannot_be_read_off() -> None:
     valid = np.ones(ids.shape, bool)
     one = hide(ids, valid, PLAIN, random(5))
     other_ids = ids.copy()
-    row, column = np.nonzero(one.counted)
-    other_ids[row, one.places[row, column]] = (one.targets[row, column] - SPECIAL + 1) % (VOCAB - SPECIAL) + SPECIAL
+    row, column = np.nonzero(one.loss_mask)
+    other_ids[row, one.masked_positions[row, column]] = (one.targets[row, column] - SPECIAL + 1) % (
+        VOCAB - SPECIAL
+    ) + SPECIAL
     other = hide(other_ids, valid, PLAIN, random(5))
-    assert np.array_equal(other.places, one.places)
+    assert np.array_equal(other.masked_positions, one.masked_positions)
     differs = one.ids != other.ids
     assert (one.ids[differs] == ids[differs]).all()  # those that stay
-    assert 0 < differs.sum() < 0.2 * one.counted.sum()
+    assert 0 < differs.sum() < 0.2 * one.loss_mask.sum()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -137,7 +139,7 @@ def test_words_are_chosen_whole_until_the_number_is_reached_or_just_passed(ordin
     batch = hide(ids, np.ones(ids.shape, bool), WORDS, random(1))
     passed = set()
     for row in range(300):
-        chosen = set(batch.places[row, batch.counted[row]].tolist())
+        chosen = set(batch.masked_positions[row, batch.loss_mask[row]].tolist())
         words = groups(ids[row])
         assert all(set(word) <= chosen or not set(word) & chosen for word in words)
         wanted = WORDS.wanted(int((ids[row] >= SPECIAL).sum()))
@@ -154,7 +156,7 @@ def test_words_are_chosen_whole_until_the_number_is_reached_or_just_passed(ordin
 def test_a_word_longer_than_all_places_gives_its_beginning() -> None:
     ids = np.full((1, 40), 7, np.int32)  # no token begins a word
     batch = hide(ids, np.ones(ids.shape, bool), WORDS, random())
-    assert batch.places[0, batch.counted[0]].tolist() == [0, 1, 2, 3, 4, 5]  # 15 % of 40
+    assert batch.masked_positions[0, batch.loss_mask[0]].tolist() == [0, 1, 2, 3, 4, 5]  # 15 % of 40
 
 
 def test_words_are_those_of_the_tokenizer() -> None:
@@ -165,9 +167,9 @@ def test_words_are_those_of_the_tokenizer() -> None:
     ids = np.array([tokenizer.encode(text)[:40]], np.int32)
     for seed in range(20):
         batch = hide(ids, np.ones(ids.shape, bool), masking, random(seed))
-        places = batch.places[0, batch.counted[0]]
-        assert len(places) == 8  # 6 are wanted
-        assert (places.reshape(2, 4) % 4 == np.arange(4)).all()
+        masked_positions = batch.masked_positions[0, batch.loss_mask[0]]
+        assert len(masked_positions) == 8  # 6 are wanted
+        assert (masked_positions.reshape(2, 4) % 4 == np.arange(4)).all()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -195,7 +197,7 @@ def test_a_batch_is_a_function_of_seed_and_step(masking: Masking) -> None:
     assert list(used.batches(5, 4)) == []
     other = loader(seed=4, masking=masking).batch(1)
     assert np.array_equal(restored(other), restored(seen[1]))  # the same blocks
-    assert not np.array_equal(other.places, seen[1].places)
+    assert not np.array_equal(other.masked_positions, seen[1].masked_positions)
 
 
 def test_epochs_hide_different_tokens_of_the_same_blocks() -> None:
@@ -204,7 +206,7 @@ def test_epochs_hide_different_tokens_of_the_same_blocks() -> None:
     blocks = BlockLoader(text, context=31, rows=1, seed=1)
     assert blocks.blocks_per_epoch == 1
     hidden = MaskedLoader(blocks, PLAIN, seed=3)
-    chosen = {tuple(hidden.batch(step).places[0].tolist()) for step in range(1, 41)}
+    chosen = {tuple(hidden.batch(step).masked_positions[0].tolist()) for step in range(1, 41)}
     assert len(chosen) > 30  # of 169,911 ways to choose 5 of 31
 
 
@@ -214,8 +216,8 @@ def test_in_order_the_text_comes_once_and_its_masks_are_fixed() -> None:
     assert all(same(one, other) for one, other in zip(whole, again, strict=True))
     read = np.concatenate([restored(batch)[batch.valid] for batch in whole])
     assert np.array_equal(read, text[:-1])
-    assert [batch.counted.sum() for batch in whole] == [5] * 6
-    assert whole[-1].places.shape == (5, 1)
+    assert [batch.loss_mask.sum() for batch in whole] == [5] * 6
+    assert whole[-1].masked_positions.shape == (5, 1)
 
 
 def test_the_masks_of_a_held_out_block_depend_on_its_number_alone() -> None:
@@ -231,7 +233,7 @@ def test_the_masks_of_a_held_out_block_depend_on_its_number_alone() -> None:
         assert all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
     assert len({tuple(row[2].tolist()) for row in three[:6]}) == 6
     other_seed = next(iter(in_order(text, PLAIN, context=31, rows=3, seed=4)))
-    assert other_seed.places.tolist() != [row[2].tolist() for row in three[:3]]
+    assert other_seed.masked_positions.tolist() != [row[2].tolist() for row in three[:3]]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -244,8 +246,8 @@ def test_a_masking_is_made_of_a_tokenizer() -> None:
     masking = Masking.of(tokenizer, share=0.2)
     assert (masking.mask, masking.share, masking.starts) == (4, 0.2, None)
     assert np.flatnonzero(masking.special).tolist() == [0, 1, 2, 3, 4]
-    assert masking.places(100) == 20
-    assert Masking.of(tokenizer, share=0.2, whole_words=True).places(100) == 20 + LAST_WORD
+    assert masking.masked_positions(100) == 20
+    assert Masking.of(tokenizer, share=0.2, whole_words=True).masked_positions(100) == 20 + LAST_WORD
 
 
 def test_a_tokenizer_without_a_mask_and_a_share_that_is_none_are_refused() -> None:

@@ -23,10 +23,10 @@ BOUNDS = [4, 9, 6, 11]
 PENALTIES = [("gnmt", 0.6), ("average", 1.0), ("none", 0.0), ("gnmt", 2.5)]
 
 
-def search(model: Any, sources: list[list[int]], bounds: list[int], settings: GenerationSettings, ids: Any):
+def search(model: Any, sources: list[list[int]], max_lengths: list[int], settings: GenerationSettings, ids: Any):
     """The hypotheses of every source, in one batch of four rows: few shapes, so few compilations."""
     source, valid = pad_rows([[*source, ids["eos"]] for source in sources], 4, 8, ids["eos"])
-    limits = jnp.array([*bounds, *[0] * (4 - len(bounds))], jnp.int32)
+    limits = jnp.array([*max_lengths, *[0] * (4 - len(max_lengths))], jnp.int32)
     return beam_search(model, source, valid, limits, settings, length=12, **ids).unbatch()[: len(sources)]
 
 
@@ -42,14 +42,14 @@ def agree(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
     np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
 
 
-@pytest.fixture(params=["all words", "the best by machine code"])
+@pytest.fixture(params=["all tokens", "the best by a CPU kernel"])
 def _candidates(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What rows may go on with: every word, and those that machine code finds, as where weights are int8."""
+    """What rows may go on with: every token, and the best that a CPU kernel finds, as where weights are int8."""
     if request.param == "all words":
         yield
         return
     assert registry.is_ready("decoding"), "the tests' extra installs Numba, so that its code is always tested"
-    monkeypatch.setattr(beam, "next_logprobs", lambda *_: pytest.fail("compiled without machine code"))
+    monkeypatch.setattr(beam, "next_logprobs", lambda *_: pytest.fail("compiled without CPU kernels"))
     monkeypatch.setattr(beam, "uses_cpu_kernels", lambda _: True)
     jax.clear_caches()
     yield
@@ -261,14 +261,19 @@ def test_length_penalties_are_those_of_their_papers() -> None:
     np.testing.assert_array_equal(GenerationSettings(length_penalty="none").length_weights(3), np.ones(4))
 
 
-@pytest.mark.parametrize("stop", ["decided", "estimate", "enough"])
+@pytest.mark.parametrize("early_stopping", ["never", "heuristic", "first"])
 @pytest.mark.parametrize("beam", [1, 2, 4])
 @pytest.mark.usefixtures("_candidates")
-def test_the_full_beam_equals_its_definition(toys: SimpleNamespace, beam: int, stop: Any) -> None:
+def test_the_full_beam_equals_its_definition(toys: SimpleNamespace, beam: int, early_stopping: Any) -> None:
     settings = GenerationSettings(
-        beam_size=beam, length_penalty="average", alpha=1.0, n_best=1 + beam // 2, beam="full", stop=stop
+        beam_size=beam,
+        length_penalty="average",
+        alpha=1.0,
+        n_best=1 + beam // 2,
+        beam="full",
+        early_stopping=early_stopping,
     )
-    shrinking = replace(settings, beam="shrinking", stop="decided")
+    shrinking = replace(settings, beam="shrinking", early_stopping="never")
     felt = False
     for seed, eos_bonus in [(3, 0.0), (4, 1.5), (5, -6.0), (7, 1.0)]:
         model = toys.make(seed=seed, eos_bonus=eos_bonus)
@@ -281,19 +286,21 @@ def test_the_full_beam_equals_its_definition(toys: SimpleNamespace, beam: int, s
 
 FORCED = [
     {"min_tokens": 4},
-    {"first_token": 5},
-    {"force_end": True},
-    {"renormalise": True, "no_repeat_ngram": 1},
-    {"min_tokens": 99, "first_token": 0, "force_end": True, "renormalise": True, "no_repeat_ngram": 2},
+    {"forced_bos": 5},
+    {"forced_eos": True},
+    {"renormalize_logits": True, "no_repeat_ngram": 1},
+    {"min_tokens": 99, "forced_bos": 0, "forced_eos": True, "renormalize_logits": True, "no_repeat_ngram": 2},
 ]
 
 
-@pytest.mark.parametrize("rules", FORCED, ids=lambda rules: ", ".join(rules))
+@pytest.mark.parametrize("constraints", FORCED, ids=lambda constraints: ", ".join(constraints))
 @pytest.mark.parametrize("beam", ["shrinking", "full"])
 @pytest.mark.usefixtures("_candidates")
-def test_forced_tokens_and_least_lengths_equal_the_definition(toys: SimpleNamespace, beam: Any, rules: Any) -> None:
+def test_forced_tokens_and_least_lengths_equal_the_definition(
+    toys: SimpleNamespace, beam: Any, constraints: Any
+) -> None:
     free = GenerationSettings(beam_size=3, n_best=3, length_penalty="average", beam=beam)
-    settings, model = replace(free, **rules), toys.make(seed=8, eos_bonus=0.5)
+    settings, model = replace(free, **constraints), toys.make(seed=8, eos_bonus=0.5)
     found = search(model, SOURCES, BOUNDS, settings, toys.ids)
     for hypotheses, source, bound in zip(found, SOURCES, BOUNDS, strict=True):
         agree(hypotheses, define(toys, model, source, bound, settings))
@@ -301,8 +308,8 @@ def test_forced_tokens_and_least_lengths_equal_the_definition(toys: SimpleNamesp
             # Without repeats a row may run out of tokens, and then ends before its time.
             early = settings.no_repeat_ngram == 0 and one.finished and one.length < min(settings.min_tokens, bound)
             assert not early
-            assert one.ids[:1] in {(), (settings.first_token,)} or settings.first_token is None
-            assert one.finished or not settings.force_end
+            assert one.ids[:1] in {(), (settings.forced_bos,)} or settings.forced_bos is None
+            assert one.finished or not settings.forced_eos
     assert found != search(model, SOURCES, BOUNDS, free, toys.ids)  # the rule was felt
 
 
@@ -311,7 +318,7 @@ def test_a_forced_end_costs_nothing_and_counts_in_the_length(toys: SimpleNamespa
     cut = GenerationSettings(beam_size=2, length_penalty="average", alpha=1.0)
     (free,), (forced,) = (
         search(model, [source], [length], settings, toys.ids)[0]
-        for length, settings in [(bound - 1, cut), (bound, replace(cut, force_end=True))]
+        for length, settings in [(bound - 1, cut), (bound, replace(cut, forced_eos=True))]
     )
     assert (free.ids, free.finished) == (forced.ids, not forced.finished)
     assert forced.logprob == free.logprob

@@ -52,8 +52,8 @@ def test_a_beam_that_holds_everything_finds_the_best_of_all(toys: SimpleNamespac
 @pytest.mark.parametrize("beam", [1, 2, 3])
 def test_the_search_is_the_definition_s(toys: SimpleNamespace, beam: int, eos: int | None) -> None:
     settings = GenerationSettings(beam_size=beam, n_best=beam, length_penalty="average", no_repeat_ngram=2)
-    found = best_continuations(toys.bigram(TABLE), [3, 0], settings, max_tokens=7, eos=eos, forbidden=[1])
-    special = {"bos": -1, "eos": -1 if eos is None else eos, "pad": -1, "allowed": {0, 2, 3}}
+    found = best_continuations(toys.bigram(TABLE), [3, 0], settings, max_tokens=7, eos=eos, suppress_tokens=[1])
+    special = {"bos": -1, "eos": -1 if eos is None else eos, "pad": -1, "allowed_tokens": {0, 2, 3}}
     expected = reference.beam_search(lambda ids: TABLE[[0, *ids][-1]].copy(), 7, settings, **special)
     assert [(one.ids, one.finished) for one in found] == [(one.ids, one.finished) for one in expected]
     np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
@@ -62,7 +62,7 @@ def test_the_search_is_the_definition_s(toys: SimpleNamespace, beam: int, eos: i
 @pytest.mark.parametrize("beam", ["shrinking", "full"])
 def test_an_end_that_is_forbidden_never_comes_in_search_and_sampling_alike(toys: SimpleNamespace, beam: Beam) -> None:
     model = toys.bigram(TABLE)
-    named: Any = {"end_tokens": (EOS, 0), "forbidden_tokens": (EOS,)}
+    named: Any = {"end_tokens": (EOS, 0), "suppress_tokens": (EOS,)}
     settings = GenerationSettings(beam_size=2, n_best=2, beam=beam, **named)
     found = best_continuations(model, [3, 0], settings, max_tokens=6)
     expected = reference.beam_search(lambda ids: TABLE[[0, *ids][-1]].copy(), 6, settings, bos=-1, eos=-1, pad=-1)
@@ -72,7 +72,7 @@ def test_an_end_that_is_forbidden_never_comes_in_search_and_sampling_alike(toys:
     drawn = {id for turn in continuations(model, [[1], [2], [3]], sampling) for row in turn for id in row}
     assert drawn == {1, 3}
     assert not {EOS, 0} & {id for one in found for id in one.ids}
-    nowhere = GenerationSettings(beam_size=2, n_best=2, beam=beam, end_tokens=(EOS,), forbidden_tokens=(EOS,))
+    nowhere = GenerationSettings(beam_size=2, n_best=2, beam=beam, end_tokens=(EOS,), suppress_tokens=(EOS,))
     assert [one.finished for one in best_continuations(model, [3], nowhere, max_tokens=6)] == [False, False]
 
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_read_is_refused(toys: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("beam", ["shrinking", "full"])
 @pytest.mark.parametrize("precision", ["int8", "w8a8"])
-def test_by_machine_code_too(precision: Precision, beam: Beam) -> None:
+def test_candidates_by_a_cpu_kernel_too(precision: Precision, beam: Beam) -> None:
     """The definition asks the same rounded weights, text by text, without a cache."""
     config = LanguageModelConfig(vocab=70, d_model=32, heads=4, layers=2, context=24)
     model = prepare(LanguageModel(config, key=jax.random.key(1)), precision)
@@ -135,9 +135,9 @@ def test_by_machine_code_too(precision: Precision, beam: Beam) -> None:
 
 def test_what_cannot_be_forced_is_refused(toys: SimpleNamespace) -> None:
     model = toys.bigram(TABLE)
-    with pytest.raises(InputError, match="first_token is 4, and the vocabulary has 4 tokens"):
-        best_continuations(model, [0], GenerationSettings(first_token=4), max_tokens=2)
+    with pytest.raises(InputError, match="forced_bos is 4, and the vocabulary has 4 tokens"):
+        best_continuations(model, [0], GenerationSettings(forced_bos=4), max_tokens=2)
     with pytest.raises(InputError, match="there is no end of text to force"):
-        best_continuations(model, [0], GenerationSettings(force_end=True), max_tokens=2)
-    (forced,) = best_continuations(model, [0], GenerationSettings(force_end=True, first_token=3), max_tokens=2, eos=EOS)
+        best_continuations(model, [0], GenerationSettings(forced_eos=True), max_tokens=2)
+    (forced,) = best_continuations(model, [0], GenerationSettings(forced_eos=True, forced_bos=3), max_tokens=2, eos=EOS)
     assert (forced.ids, forced.finished) == ((3,), True)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from plainformer.decode.constraints import (
-    Rules,
+    Constraints,
     best_candidates,
     generated_tokens,
     next_logprobs,
@@ -66,15 +66,15 @@ def test_the_repetition_penalty_lowers_logits_of_either_sign_of_seen_tokens_only
 
 def test_a_ban_moves_no_probability_to_the_other_tokens() -> None:
     logits = jnp.log(jnp.array([[0.3, 0.3, 0.2, 0.1, 0.1]]))
-    rules = Rules(bos=3, eos=1, pad=4, no_repeat_ngram=1)
-    allowed = jnp.array([True, True, False, True, True])
-    logprobs = next_logprobs(logits, jnp.array([[0, 2]]), jnp.array([1]), rules, allowed)
+    constraints = Constraints(bos=3, eos=1, pad=4, no_repeat_ngram=1)
+    allowed_tokens = jnp.array([True, True, False, True, True])
+    logprobs = next_logprobs(logits, jnp.array([[0, 2]]), jnp.array([1]), constraints, allowed_tokens)
     np.testing.assert_allclose(logprobs, [[-np.inf, np.log(0.3), -np.inf, -np.inf, -np.inf]], rtol=1e-6)
 
 
 def test_an_end_that_has_another_role_may_come_and_one_that_is_not_allowed_may_not() -> None:
-    allowed = jnp.array([True, True, False, True])
-    mask = vocabulary_mask(6, ends=(3, 2), roles=(1, 3), allowed=allowed)
+    allowed_tokens = jnp.array([True, True, False, True])
+    mask = vocabulary_mask(6, ends=(3, 2), roles=(1, 3), allowed_tokens=allowed_tokens)
     np.testing.assert_array_equal(mask, [True, False, False, True, False, False])
 
 
@@ -82,17 +82,17 @@ def test_an_end_that_has_another_role_may_come_and_one_that_is_not_allowed_may_n
     "rules",
     [
         {},
-        {"renormalise": True},
-        {"first_token": 5},
-        {"first_token": 70},  # no token: nothing may come
-        {"force_end": True, "first_token": 7},
+        {"renormalize_logits": True},
+        {"forced_bos": 5},
+        {"forced_bos": 70},  # no token of the vocabulary: none is possible
+        {"forced_eos": True, "forced_bos": 7},
         {"no_repeat_ngram": 2, "repetition_penalty": 1.5},
-        {"min_tokens": 4, "renormalise": True, "force_end": True},
+        {"min_tokens": 4, "renormalize_logits": True, "forced_eos": True},
     ],
     ids=str,
 )
 @pytest.mark.parametrize("number", [1, 4, 90])
-def test_the_best_candidates_are_those_of_all_under_every_rule(rules: dict[str, Any], number: int) -> None:
+def test_the_best_candidates_are_those_of_all_under_every_rule(constraints: dict[str, Any], number: int) -> None:
     """But for the tokens of what may not come, which are any."""
     assert registry.is_ready("decoding"), "the tests' extra installs Numba, so that its code is always tested"
     draw, vocab = np.random.default_rng(0), 70
@@ -101,7 +101,7 @@ def test_the_best_candidates_are_those_of_all_under_every_rule(rules: dict[str, 
         logits,
         jnp.asarray(draw.integers(0, 6, (6, 9)), jnp.int32),
         jnp.array([0, 1, 2, 3, 5, 8]),
-        Rules(bos=0, eos=1, pad=2, **rules),
+        Constraints(bos=0, eos=1, pad=2, **constraints),
         jnp.asarray(draw.random(60) < 0.7),
         jnp.array([9, 2, 9, 4, 9, 9]),
     )

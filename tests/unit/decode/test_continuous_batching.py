@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from plainformer.decode import GenerationSettings, continuous_batching as pool, generate, reference
-from plainformer.decode.continuous_batching import filled, stages
+from plainformer.decode.continuous_batching import cache_buckets, filled
 
 
 def test_the_slots_of_each_stage() -> None:
     """Eight times as many each time; the last has a quarter of the ones before it to spare."""
-    assert stages(24, 400) == [24, 192, 448]
-    assert [stages(16, longest) for longest in (1, 16, 17, 66, 128, 129)] == [
+    assert cache_buckets(24, 400) == [24, 192, 448]
+    assert [cache_buckets(16, longest) for longest in (1, 16, 17, 66, 128, 129)] == [
         [1],
         [16],
         [16, 21],
@@ -29,7 +29,7 @@ def test_a_stage_runs_out_of_slots_only_where_a_sentence_may_move_on(longest: in
 
     Ends are drawn, or as late as they can be; so who arrives, with which of the slots before, comes in all orders.
     """
-    slots, draw = stages(16, longest), np.random.default_rng(longest)
+    slots, draw = cache_buckets(16, longest), np.random.default_rng(longest)
     ends = [longest - int(early) ** 2 // longest for early in draw.integers(longest, size=200)]
     arriving: list[tuple[int, set[int]]] = [(end, set()) for end in ends]
     for number, here in enumerate(slots):
@@ -64,10 +64,10 @@ def test_who_moves_on_is_found_as_if_alone(
         moves.append(arguments[1].tokens.shape[2])
         return move(*arguments)
 
-    monkeypatch.setattr(pool, "stages", lambda first, longest: stages(slots, longest))
+    monkeypatch.setattr(pool, "cache_buckets", lambda first, longest: cache_buckets(slots, longest))
     monkeypatch.setattr(pool, "hand_over", noted)
     found = generate(model, sources, settings, batch_tokens=128, **ids)
-    assert set(moves) == set(stages(slots, settings.bound(8))[1:])  # some to every stage
+    assert set(moves) == set(cache_buckets(slots, settings.bound(8))[1:])  # some to every stage
     for source, hypotheses in zip(sources, found, strict=True):
         expected = reference.beam_search(
             toys.next_logits(model, source), settings.bound(len(source) + 1), settings, **ids

@@ -31,8 +31,8 @@ def test_equal_logits_give_the_lowest_token_that_may_come(toys: SimpleNamespace)
     model, ids = toys.make(table=np.zeros((997, 7))), toys.ids
     source, valid = pad_rows([[ids["eos"]]], 1, 8, ids["eos"])
     settings = GenerationSettings(beam_size=1)
-    allowed = jnp.arange(7) >= 3
+    allowed_tokens = jnp.arange(7) >= 3
     found = beam_search(
-        model, source, valid, jnp.array([3], jnp.int32), settings, length=3, allowed=allowed, **ids
+        model, source, valid, jnp.array([3], jnp.int32), settings, length=3, allowed_tokens=allowed_tokens, **ids
     ).unbatch()
     assert found[0][0].ids == (3, 3, 3)

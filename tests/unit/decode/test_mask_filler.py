@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.decode import Labeller, Reader
+from plainformer.decode import MaskFiller, TextClassifier
 from plainformer.decode.load import VERBS, load, load_as
 from plainformer.decode.sentence_embeddings import VectorSettings
 from plainformer.errors import InputError
@@ -23,7 +23,7 @@ WORDS = train_bpe(["I like pizza, you like soup", "we like pizza"] * 3, 330, spe
 CHARACTERS = train_character(["abcdefg ,"], special=SPECIAL)
 
 
-def make_reader(tokenizer: Tokenizer, *, context: int = 21, layers: int = 2) -> Reader:
+def make_reader(tokenizer: Tokenizer, *, context: int = 21, layers: int = 2) -> MaskFiller:
     """A model that is drawn at random, so that everything it reads shows."""
     config = EncoderConfig(
         vocab=tokenizer.vocab_size, d_model=12, d_ff=20, heads=3, layers=layers, context=context, pad_vocab_to=64
@@ -33,7 +33,7 @@ def make_reader(tokenizer: Tokenizer, *, context: int = 21, layers: int = 2) -> 
         lambda leaf: jnp.asarray(random.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype),
         abstract_model(config),
     )
-    return Reader(model, tokenizer)
+    return MaskFiller(model, tokenizer)
 
 
 READER = make_reader(WORDS)
@@ -80,7 +80,7 @@ def test_guesses_are_the_models_best_without_special_tokens() -> None:
 
 def test_no_more_guesses_than_there_are_tokens_and_equal_ones_by_their_id() -> None:
     model = eqx.tree_at(lambda m: m.encoder.embedding.table, make_reader(CHARACTERS).model, jnp.zeros((64, 12)))
-    ((guesses,),) = Reader(model, CHARACTERS).fill(["a<mask>"], top=100)
+    ((guesses,),) = MaskFiller(model, CHARACTERS).fill(["a<mask>"], top=100)
     assert "".join(guess.text for guess in guesses) == " ,abcdefg"
     np.testing.assert_allclose([guess.probability for guess in guesses], 1 / 9, rtol=1e-6)
 
@@ -95,7 +95,7 @@ def test_a_byte_is_shown_as_the_vocabulary_has_it() -> None:
 TEXTS = ["I like <mask>", "we like <mask>, you like <mask>", "<mask>", "you <mask>" + " like" * 15]
 
 
-def test_company_does_not_change_what_is_guessed() -> None:
+def test_other_texts_of_the_batch_do_not_change_a_prediction() -> None:
     together = READER.fill(TEXTS)
     assert [len(gaps) for gaps in together] == [1, 2, 1, 1]
     for text, gaps in zip(TEXTS, together, strict=True):
@@ -114,7 +114,7 @@ def test_more_gaps_than_are_computed_at_once() -> None:
     assert len({gap[0].probability for gap in gaps}) == 19  # learned positions tell them apart
 
 
-def test_a_vector_is_the_mean_of_the_hidden_states_whatever_the_company() -> None:
+def test_a_vector_is_the_mean_of_the_hidden_states_whatever_the_batch() -> None:
     texts = ["I like pizza", "soup", "we like" * 4, "you"]
     vectors = READER.embed(texts)
     assert vectors.shape == (4, 12)
@@ -171,7 +171,7 @@ def test_in_a_long_text_a_gap_is_filled_from_as_many_tokens_around_it_as_are_rea
         READER.fill(["I like <mask>", long])
 
 
-def test_a_long_text_has_the_vector_of_what_is_kept_of_it() -> None:
+def test_a_long_text_has_the_vector_of_its_truncation() -> None:
     long = "I" + " like" * 13 + " soup" * 11
     kept: dict[Truncate, str] = {"head": "I" + " like" * 13 + " soup" * 7, "tail": "like" + " like" * 9 + " soup" * 11}
     for way, text in kept.items():
@@ -185,13 +185,13 @@ def test_a_long_text_has_the_vector_of_what_is_kept_of_it() -> None:
 def test_a_folder_is_loaded_as_what_it_is_for(tmp_path: Path) -> None:
     save_folder(ModelFolder(READER.model, WORDS, WORDS, {}, {"name": "Soups"}), tmp_path / "soups")
     loaded = load(tmp_path / "soups")
-    assert type(loaded) is Reader
+    assert type(loaded) is MaskFiller
     assert type(loaded.model) is MaskedLanguageModel
     assert loaded.mask == "<mask>"
     assert loaded.fill(TEXTS) == READER.fill(TEXTS)
     assert VERBS[type(loaded)] == "fill"
     with pytest.raises(InputError, match="this model is for plainformer fill, not for classify"):
-        load_as(tmp_path / "soups", Labeller)
+        load_as(tmp_path / "soups", TextClassifier)
     card = (tmp_path / "soups" / "README.md").read_text()
     assert "A masked language model (an encoder) with 2 layers, a context of 21 tokens, d_model 12" in card
     assert 'reader.fill(["… <mask> …"])' in card
@@ -200,8 +200,8 @@ def test_a_folder_is_loaded_as_what_it_is_for(tmp_path: Path) -> None:
 def test_an_encoder_that_encloses_reads_a_text_between_bos_and_eos() -> None:
     """As BERT does, in every use of it; the longest text is two tokens shorter."""
     plain = make_reader(WORDS).model
-    config = replace(plain.config, enclosed=True)
-    enclosed = Reader(jax.tree.unflatten(jax.tree.structure(abstract_model(config)), jax.tree.leaves(plain)), WORDS)
+    config = replace(plain.config, add_cls_sep=True)
+    enclosed = MaskFiller(jax.tree.unflatten(jax.tree.structure(abstract_model(config)), jax.tree.leaves(plain)), WORDS)
     ids = WORDS.encode("I like pizza")
     read = jnp.asarray([[WORDS.bos_id, *ids, WORDS.eos_id]])
     vector = plain.encoder.encode(read, jnp.ones(read.shape, bool))[0].mean(axis=0)

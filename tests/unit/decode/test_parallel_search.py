@@ -69,7 +69,9 @@ def test_what_a_search_raises_reaches_the_caller_and_nothing_goes_on() -> None:
 
 
 @pytest.mark.parametrize("beam", [1, 3])
-def test_two_searches_find_what_one_finds(toys: SimpleNamespace, beam: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_searches_find_the_outputs_of_one(
+    toys: SimpleNamespace, beam: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     draw = np.random.default_rng(7)
     sources = [draw.integers(0, 19, size=length).tolist() for length in draw.integers(0, 15, size=150)]
     settings = GenerationSettings(beam_size=beam, max_margin=2)

@@ -41,7 +41,7 @@ def test_min_p_is_a_share_of_the_best() -> None:
     assert left(min_p=1.0) == {1}
 
 
-def test_top_p_is_of_what_top_k_and_temperature_left() -> None:
+def test_top_p_is_taken_after_top_k_and_temperature() -> None:
     """Of 0.4 and 0.3 the first has 0.57, not 0.4; squared and over 0.3, it has 0.53."""
     assert left(top_p=0.5) == {1, 3}
     assert left(top_p=0.5, top_k=2) == {1}
@@ -55,7 +55,7 @@ def test_of_equals_the_lower_ids_stay() -> None:
     assert left((0.25, 0.25, 0.25, 0.25), top_p=0.4) == {0, 1}
 
 
-def test_top_p_of_one_leaves_even_what_a_sum_rounds_away() -> None:
+def test_top_p_of_one_leaves_even_a_token_that_a_sum_rounds_away() -> None:
     tiny = (1.0, *[1e-9] * 5)
     assert left(tiny, top_p=1.0, top_k=6) == set(range(6))
     assert left(tiny, top_p=1.0, min_p=1e-12) == set(range(6))

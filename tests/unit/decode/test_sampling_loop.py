@@ -48,11 +48,11 @@ def test_when_all_have_ended_nothing_more_is_computed(toys: SimpleNamespace) -> 
     assert list(continuations(toys.bigram(CYCLE), [[1], [2]], settings, eos=3, burst=4)) == [[[2], []]]
 
 
-def test_what_is_forbidden_never_comes(toys: SimpleNamespace) -> None:
+def test_suppressed_tokens_are_never_generated(toys: SimpleNamespace) -> None:
     """Row 0 of the table prefers 1, then 0, …: all logits but the best are 0, and the lowest id wins."""
-    assert written(toys.bigram(CYCLE), [[0]], forbidden=[1]) == [[0] * 6]
-    assert written(toys.bigram(CYCLE), [[0]], forbidden=[0, 1]) == [[2, 3, 4, 2, 3, 4]]
-    drawn = written(toys.bigram(np.zeros((5, 5))), [[0]], max_tokens=200, temperature=1.0, forbidden=[1, 4])
+    assert written(toys.bigram(CYCLE), [[0]], suppress_tokens=[1]) == [[0] * 6]
+    assert written(toys.bigram(CYCLE), [[0]], suppress_tokens=[0, 1]) == [[2, 3, 4, 2, 3, 4]]
+    drawn = written(toys.bigram(np.zeros((5, 5))), [[0]], max_tokens=200, temperature=1.0, suppress_tokens=[1, 4])
     assert set(drawn[0]) == {0, 2, 3}
 
 

@@ -1,4 +1,4 @@
-"""Texts labelled by a classifier: probabilities by hand, company, what is refused."""
+"""Texts labelled by a classifier: probabilities by hand, other texts of the batch, what is refused."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.decode import Label, Labeller, Reader
+from plainformer.decode import Label, MaskFiller, TextClassifier
 from plainformer.decode.load import VERBS, load, load_as
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder, abstract_model, save_folder
@@ -19,25 +19,25 @@ TOKENIZER = train_bpe(["I like pizza, you like soup", "we like pizza"] * 3, 330)
 LABELS = ("neither", "bad", "good")
 
 
-def make_labeller(vocab: int = TOKENIZER.vocab_size) -> Labeller:
+def make_labeller(vocab: int = TOKENIZER.vocab_size) -> TextClassifier:
     config = EncoderConfig(vocab=vocab, d_model=12, d_ff=20, heads=3, layers=2, context=21, labels=LABELS)
     random = np.random.default_rng(1)
     model = jax.tree.map(
         lambda leaf: jnp.asarray(random.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype),
         abstract_model(config),
     )
-    return Labeller(model, TOKENIZER)
+    return TextClassifier(model, TOKENIZER)
 
 
 TEXTS = ["I like pizza", "soup", "we like" * 4, "you", "pizza, soup", "I like"]
 
 
-def tell_apart(labeller: Labeller) -> Labeller:
+def tell_apart(labeller: TextClassifier) -> TextClassifier:
     """With logits that are zero on average, and large, so that the texts have different labels."""
     weight = 30 * labeller.model.output.weight
     bias = -jnp.asarray(labeller.embed(TEXTS).mean(axis=0)) @ weight
     model = eqx.tree_at(lambda m: (m.output.weight, m.output.bias), labeller.model, (weight, bias))
-    return Labeller(model, labeller.tokenizer)
+    return TextClassifier(model, labeller.tokenizer)
 
 
 LABELLER = tell_apart(make_labeller())
@@ -50,14 +50,14 @@ def test_probabilities_known_by_hand() -> None:
         LABELLER.model,
         (jnp.zeros((12, 3)), jnp.log(jnp.asarray([2.0, 5.0, 3.0]))),
     )
-    (found,) = Labeller(model, TOKENIZER).classify(["soup"])
+    (found,) = TextClassifier(model, TOKENIZER).classify(["soup"])
     assert found.label == "bad"
     assert found.probability == pytest.approx(0.5)
     assert list(found.probabilities) == ["neither", "bad", "good"]
     assert found.probabilities == pytest.approx({"neither": 0.2, "bad": 0.5, "good": 0.3})
 
 
-def test_the_label_is_the_most_probable_whatever_the_company() -> None:
+def test_the_label_is_the_most_probable_whatever_the_batch() -> None:
     together = LABELLER.classify(TEXTS)
     assert len({found.label for found in together}) > 1
     for text, found in zip(TEXTS, together, strict=True):
@@ -74,7 +74,7 @@ def test_the_label_is_the_most_probable_whatever_the_company() -> None:
 
 def test_equally_probable_labels_are_decided_for_the_first() -> None:
     model = eqx.tree_at(lambda m: m.output, LABELLER.model, jax.tree.map(jnp.zeros_like, LABELLER.model.output))
-    assert [found.label for found in Labeller(model, TOKENIZER).classify(TEXTS)] == ["neither"] * len(TEXTS)
+    assert [found.label for found in TextClassifier(model, TOKENIZER).classify(TEXTS)] == ["neither"] * len(TEXTS)
 
 
 def test_vectors_are_those_of_the_encoder() -> None:
@@ -96,7 +96,7 @@ def test_what_cannot_be_read_is_refused() -> None:
         with pytest.raises(InputError, match="there: the text is empty; give some text"):
             reads(["soup", " \n "], where=["here", "there"], allow_unknown=True)
     words = train_word(["I like soup"], 30)
-    labeller = Labeller(make_labeller(words.vocab_size).model, words)
+    labeller = TextClassifier(make_labeller(words.vocab_size).model, words)
     with pytest.raises(InputError, match="text 1: the model's vocabulary does not have ' stew'"):
         labeller.classify(["I like stew"])
     with pytest.raises(InputError, match="does not have ' stew'"):
@@ -106,9 +106,9 @@ def test_what_cannot_be_read_is_refused() -> None:
     )
 
 
-def test_a_long_text_is_told_by_what_is_kept_of_it_and_python_warns() -> None:
+def test_a_long_text_is_labelled_by_its_truncation_and_python_warns() -> None:
     long = "I" + " like" * 13 + " soup" * 11
-    labeller = Labeller(LABELLER.model, TOKENIZER, max_tokens=9, truncate="tail")
+    labeller = TextClassifier(LABELLER.model, TOKENIZER, max_tokens=9, truncate="tail")
     with pytest.warns(
         UserWarning, match=r"1 text is longer than the 9 tokens that are read \(first: text 2\): kept are"
     ):
@@ -126,7 +126,7 @@ def test_a_folder_keeps_how_long_texts_were_read(tmp_path: Path) -> None:
     settings = {"max_tokens": 9, "truncate": "both"}
     save_folder(ModelFolder(LABELLER.model, TOKENIZER, TOKENIZER, settings), tmp_path)
     loaded = load(tmp_path)
-    assert (loaded.max_tokens, loaded.truncate, loaded.room) == (9, "both", 9)
+    assert (loaded.max_tokens, loaded.truncate, loaded.max_text_tokens) == (9, "both", 9)
     save_folder(ModelFolder(LABELLER.model, TOKENIZER, TOKENIZER, settings | {"truncate": "left"}), tmp_path)
     with pytest.raises(InputError, match=r"generation_config\.json: .*no way to truncate called 'left'"):
         load(tmp_path)
@@ -138,13 +138,13 @@ def test_a_folder_keeps_how_long_texts_were_read(tmp_path: Path) -> None:
 def test_a_folder_is_loaded_as_what_it_is_for_with_its_labels(tmp_path: Path) -> None:
     save_folder(ModelFolder(LABELLER.model, TOKENIZER, TOKENIZER), tmp_path)
     loaded = load(tmp_path)
-    assert type(loaded) is Labeller
+    assert type(loaded) is TextClassifier
     assert loaded.labels == LABELS
     assert loaded.classify(TEXTS) == LABELLER.classify(TEXTS)
     assert isinstance(loaded.classify(TEXTS)[0], Label)
     assert VERBS[type(loaded)] == "classify"
     with pytest.raises(InputError, match="this model is for plainformer classify, not for fill"):
-        load_as(tmp_path, Reader)
+        load_as(tmp_path, MaskFiller)
     card = (tmp_path / "README.md").read_text()
     assert "A classifier of texts (neither, bad, good) with 2 layers" in card
     assert 'labeller.classify(["…"])' in card

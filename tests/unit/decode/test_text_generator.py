@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plainformer.decode import SamplingSettings, Writer
-from plainformer.decode.text_generator import TextScore
+from plainformer.decode import SamplingSettings
+from plainformer.decode.text_generator import TextGenerator, TextScore
 from plainformer.errors import InputError, WorkError
 from plainformer.tokenizer import Tokenizer, train_bpe, train_character
 
@@ -16,14 +16,14 @@ CHARACTERS = train_character(["abcdefg \n"])
 MERGED = train_bpe(["abc abc abc", "über"], 300)
 
 
-def scripted(toys: SimpleNamespace, text: str, tokenizer: Tokenizer = CHARACTERS, **options: Any) -> Writer:
+def scripted(toys: SimpleNamespace, text: str, tokenizer: Tokenizer = CHARACTERS, **options: Any) -> TextGenerator:
     """A model that says `text` after any first token, then eos for ever."""
     ids = [0, *tokenizer.encode(text), *[tokenizer.eos_id] * 50]
     model = toys.script(ids, tokenizer.vocab_size, context=len(ids), **options)
-    return Writer(model, tokenizer, SamplingSettings(max_tokens=40, temperature=0.0))
+    return TextGenerator(model, tokenizer, SamplingSettings(max_tokens=40, temperature=0.0))
 
 
-def said(writer: Writer, prompt: str = "a", **options: Any) -> str:
+def said(writer: TextGenerator, prompt: str = "a", **options: Any) -> str:
     """By `generate` and by `stream`, which must agree."""
     ((text,),) = writer.generate([prompt], **options)
     pieces = list(writer.stream(prompt, **options))
@@ -69,7 +69,7 @@ def test_a_stop_string_is_found_across_tokens_and_inside_one(toys: SimpleNamespa
 def test_writing_ends_when_every_text_has_its_stop_string(toys: SimpleNamespace) -> None:
     slides: list[int] = []
     model = toys.bigram(np.zeros((CHARACTERS.vocab_size,) * 2), context=100)
-    writer = Writer(model, CHARACTERS, SamplingSettings(max_tokens=100_000))
+    writer = TextGenerator(model, CHARACTERS, SamplingSettings(max_tokens=100_000))
     found = writer.generate(["a", "b"], samples=3, stop=["a"], on_slide=lambda: slides.append(1))
     assert len(slides) < 5
     assert all("a" not in text for texts in found for text in texts)
@@ -79,7 +79,7 @@ def test_samples_come_one_after_the_other_and_live(toys: SimpleNamespace, monkey
     """Tokens are characters, and some samples end by themselves: by eos, at `b` or where they are cut."""
     vocab = CHARACTERS.vocab_size
     model = toys.bigram(np.zeros((vocab, vocab)))
-    writer = Writer(model, CHARACTERS, SamplingSettings(max_tokens=9, seed=3))
+    writer = TextGenerator(model, CHARACTERS, SamplingSettings(max_tokens=9, seed=3))
     for rows in (64, 4):  # together, or four and three
         monkeypatch.setattr("plainformer.decode.text_generator.MOST_ROWS", rows)
         pieces = list(writer.stream_samples("a", samples=7, stop=["bc", "d"]))
@@ -112,7 +112,7 @@ def test_many_rows_are_written_in_parts_and_come_back_in_order(toys: SimpleNames
     vocab = CHARACTERS.vocab_size
     table = 50.0 * np.roll(np.eye(vocab), 1, axis=1)
     table[CHARACTERS.encode("g")[0]] = table[CHARACTERS.encode("f")[0]]
-    writer = Writer(toys.bigram(table), CHARACTERS, SamplingSettings(max_tokens=1, temperature=0.0))
+    writer = TextGenerator(toys.bigram(table), CHARACTERS, SamplingSettings(max_tokens=1, temperature=0.0))
     prompts = [("ba" * (i % 5))[: i % 9] + letters[i % 6] for i in range(70)]
     assert writer.generate(prompts) == [[letters[i % 6 + 1]] for i in range(70)]
     assert writer.generate([]) == []
@@ -122,7 +122,7 @@ def test_special_tokens_are_never_written(toys: SimpleNamespace) -> None:
     """All logits are equal, so each special token would come once in thirteen; eos is scarce, and ends a text."""
     table = np.zeros((CHARACTERS.vocab_size,) * 2)
     table[:, CHARACTERS.eos_id] = -4.0
-    writer = Writer(toys.bigram(table), CHARACTERS, SamplingSettings(max_tokens=90))
+    writer = TextGenerator(toys.bigram(table), CHARACTERS, SamplingSettings(max_tokens=90))
     lengths = [len(text) for text in writer.generate(["a"], samples=40)[0]]
     assert max(lengths) == 90
     assert min(lengths) < 90
@@ -132,7 +132,7 @@ def test_rows_of_a_model_that_are_no_tokens_are_never_written(toys: SimpleNamesp
     """A checkpoint may have more rows than its tokenizer has tokens; here these are by far the most probable."""
     table = np.zeros((CHARACTERS.vocab_size + 3,) * 2)
     table[:, CHARACTERS.vocab_size :] = 9.0
-    writer = Writer(toys.bigram(table), CHARACTERS, SamplingSettings(max_tokens=30))
+    writer = TextGenerator(toys.bigram(table), CHARACTERS, SamplingSettings(max_tokens=30))
     assert any(writer.generate(["a"], samples=5)[0])
 
 
@@ -143,9 +143,9 @@ def test_a_prompt_stands_behind_bos_where_the_tokenizers_file_says_so(toys: Simp
     model = toys.script(ids, framed.vocab_size, context=len(ids))
     settings = SamplingSettings(max_tokens=40, temperature=0.0)
     assert (framed.leads_with_bos, CHARACTERS.leads_with_bos) == (True, False)
-    assert Writer(model, framed, settings).generate(["a"]) == [["bc"]]
-    assert Writer(model, CHARACTERS, settings).generate(["a"]) == [["abc"]]
-    scores = Writer(model, framed, settings).score(["a"])  # a single token: bos is what it comes after
+    assert TextGenerator(model, framed, settings).generate(["a"]) == [["bc"]]
+    assert TextGenerator(model, CHARACTERS, settings).generate(["a"]) == [["abc"]]
+    scores = TextGenerator(model, framed, settings).score(["a"])  # a single token: bos is what it comes after
     assert [len(score.logprobs) for score in scores] == [1]
 
 
@@ -157,7 +157,7 @@ def test_a_prompt_stands_behind_bos_where_the_tokenizers_file_says_so(toys: Simp
 def test_a_score_known_by_hand(toys: SimpleNamespace) -> None:
     """All logits are equal: every token costs the logarithm of the vocabulary's size."""
     vocab = CHARACTERS.vocab_size
-    writer = Writer(toys.bigram(np.zeros((vocab, vocab)), pad_vocab_to=64), CHARACTERS)
+    writer = TextGenerator(toys.bigram(np.zeros((vocab, vocab)), pad_vocab_to=64), CHARACTERS)
     long, short = writer.score(["abcab", "ga"])
     assert long.tokens == ("a", "b", "c", "a", "b")
     np.testing.assert_allclose(long.logprobs, [-math.log(vocab)] * 4, rtol=1e-6)
@@ -175,14 +175,14 @@ def test_what_is_certain_costs_nothing_and_not_less() -> None:
 def test_a_perplexity_beyond_all_numbers_is_infinite(toys: SimpleNamespace) -> None:
     table = np.zeros((CHARACTERS.vocab_size,) * 2)
     table[:, CHARACTERS.encode("a")] = 1e4
-    (score,) = Writer(toys.bigram(table), CHARACTERS).score(["ab"])
+    (score,) = TextGenerator(toys.bigram(table), CHARACTERS).score(["ab"])
     assert score.logprob == pytest.approx(-1e4)
     assert score.perplexity == math.inf
 
 
 def test_bytes_are_those_of_the_scored_tokens(toys: SimpleNamespace) -> None:
     """A first token is a word with its space, a space, a letter of two bytes, or one byte of a letter."""
-    writer = Writer(toys.bigram(np.zeros((MERGED.vocab_size,) * 2)), MERGED)
+    writer = TextGenerator(toys.bigram(np.zeros((MERGED.vocab_size,) * 2)), MERGED)
     for text in ("abc abc", "  abc", "über", "ü", "日本", "\nabc"):
         ids = MERGED.encode(text)
         (score,) = writer.score([text])
@@ -248,7 +248,7 @@ def test_what_cannot_be_scored_is_refused(toys: SimpleNamespace) -> None:
 
 
 def test_a_model_without_finite_outputs_is_a_failure(toys: SimpleNamespace) -> None:
-    writer = Writer(toys.bigram(np.full((CHARACTERS.vocab_size,) * 2, np.nan)), CHARACTERS)
+    writer = TextGenerator(toys.bigram(np.full((CHARACTERS.vocab_size,) * 2, np.nan)), CHARACTERS)
     with pytest.raises(WorkError, match="here: the model's log-probabilities are not finite"):
         writer.score(["ab"], where=["here"])
     settings: list[dict[str, Any]] = [{"temperature": 0.0}, {"temperature": 1.0}, {"temperature": 1.0, "top_k": 3}]

@@ -1,4 +1,4 @@
-"""Many sources at once: order, company, shapes, and what is refused."""
+"""Many sources at once: order, the rest of the batch, shapes, and what is refused."""
 
 import itertools
 from types import SimpleNamespace
@@ -22,7 +22,7 @@ SETTINGS = GenerationSettings(beam_size=3, n_best=2, max_margin=2)
 
 
 def test_output_is_in_the_order_of_the_input_and_equals_each_source_alone(toys: SimpleNamespace) -> None:
-    """By the definition, so neither company, padding, order nor the shape of the batch has a say."""
+    """By the definition, so neither the rest of the batch, padding, order nor the shape of the batch has a say."""
     model, ids = toys.make(), toys.ids
     found = generate(model, SOURCES, SETTINGS, batch_tokens=64, **ids)
     assert len(found) == len(SOURCES)
@@ -62,7 +62,7 @@ def test_progress_ends_at_the_number_of_sources(toys: SimpleNamespace) -> None:
 
 def test_only_allowed_tokens_come(toys: SimpleNamespace) -> None:
     free = generate(toys.make(), SOURCES, SETTINGS, batch_tokens=64, **toys.ids)
-    found = generate(toys.make(), SOURCES, SETTINGS, batch_tokens=256, allowed={0, 6}, **toys.ids)
+    found = generate(toys.make(), SOURCES, SETTINGS, batch_tokens=256, allowed_tokens={0, 6}, **toys.ids)
     tokens = [{token for hypotheses in result for one in hypotheses for token in one.ids} for result in (free, found)]
     assert tokens == [{0, 3, 5, 6}, {0, 6}]
 
@@ -72,8 +72,8 @@ def test_a_source_token_outside_the_vocabulary_is_refused(toys: SimpleNamespace)
         generate(toys.make(), [[3], [5, 19]], **toys.ids)
     with pytest.raises(InputError, match="token id -1"):
         generate(toys.make(), [[-1]], **toys.ids)
-    with pytest.raises(InputError, match="allowed: token id 7"):
-        generate(toys.make(), [[3]], allowed=[7], **toys.ids)
+    with pytest.raises(InputError, match="allowed_tokens: token id 7"):
+        generate(toys.make(), [[3]], allowed_tokens=[7], **toys.ids)
 
 
 def test_learned_positions_bound_the_source_and_the_output(toys: SimpleNamespace) -> None:
@@ -97,7 +97,7 @@ def test_weights_that_are_not_finite_are_reported(toys: SimpleNamespace, beam: i
 @pytest.mark.parametrize("precision", ["int8", "w8a8"])
 @pytest.mark.parametrize("settings", [{"beam_size": 1}, {"beam_size": 3}, {"beam_size": 3, "beam": "full"}], ids=str)
 @pytest.mark.parametrize("broken", [np.nan, np.inf])
-def test_so_are_those_of_a_model_that_decodes_by_machine_code(
+def test_so_are_outputs_of_a_model_that_decodes_by_cpu_kernels(
     settings: dict[str, Any], precision: Precision, broken: float
 ) -> None:
     config = TransformerConfig(source_vocab=9, target_vocab=9, d_model=8, heads=2, d_ff=8, dropout=0.0)

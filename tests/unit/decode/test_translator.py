@@ -62,14 +62,14 @@ def test_a_blank_text_is_translated_to_an_empty_one(translator: Translator) -> N
 def test_a_first_token_outside_the_vocabulary_is_one_line(token: int) -> None:
     """In the model's own settings, and in a call."""
     model = Transformer(CONFIG, key=jax.random.key(0))
-    said = f"generation.first_token: first_token is {token}, and the vocabulary has 13 tokens; give an id from 0 to 12"
-    loaded = Translator.of(ModelFolder(model, SOURCE, TARGET, {"first_token": token}))
+    said = f"generation.forced_bos: forced_bos is {token}, and the vocabulary has 13 tokens; give an id from 0 to 12"
+    loaded = Translator.of(ModelFolder(model, SOURCE, TARGET, {"forced_bos": token}))
     assert len(loaded.score(["one two"], ["eins"])) == 1  # which needs no search
     with pytest.raises(InputError) as caught:
         loaded.translate(["one two"])
     assert str(caught.value) == f"{said}, or none"
     translator = Translator(model, SOURCE, TARGET, GenerationSettings(beam_size=1, max_margin=1))
     with pytest.raises(InputError) as caught:
-        translator.translate(["one two"], first_token=token)
+        translator.translate(["one two"], forced_bos=token)
     assert str(caught.value) == f"{said}, or none"
-    assert len(translator.translate(["one two"], first_token=12)) == 1
+    assert len(translator.translate(["one two"], forced_bos=12)) == 1

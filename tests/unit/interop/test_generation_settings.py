@@ -116,7 +116,7 @@ def test_tokens_that_end_and_tokens_that_never_come_are_the_models(folder: Path)
     path = folder / "generation_config.json"
     path.write_text(json.dumps({"eos_token_id": [7, END, 999], "suppress_tokens": [PAD, 8], "bad_words_ids": [[9]]}))
     content = load_folder(folder)
-    assert content.generation == {"end_tokens": (7, END), "forbidden_tokens": (8, 9)}
+    assert content.generation == {"end_tokens": (7, END), "suppress_tokens": (8, 9)}
     assert content.generation_file.left_out == ("eos_token_id [999] (no tokens of the model)",)
     path.write_text(json.dumps({"eos_token_id": [END], "bad_words_ids": [[PAD]]}))
     assert load_folder(folder).generation == {}
@@ -132,7 +132,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("name", SPOILT)
-def test_settings_that_will_not_do_are_said_to_who_decodes(name: str, folder: Path, tmp_path: Path) -> None:
+def test_decoding_with_unusable_settings_says_why(name: str, folder: Path, tmp_path: Path) -> None:
     """In the words of the file, with its place. A score needs none of them."""
     path, (text, said) = folder / "generation_config.json", SPOILT[name]
     path.write_text(text)

@@ -16,7 +16,7 @@ import pytest
 
 from plainformer.devices import cores
 from plainformer.programs import compiled as programs, kept
-from plainformer.programs.compiled import Program, program
+from plainformer.programs.compiled import Program, compiled
 from plainformer.programs.description import Indescribable, digest_of
 
 
@@ -64,7 +64,7 @@ def check(result: tuple[Pair, Any, str], width: int = 3, name: str = "x", factor
 
 
 @pytest.mark.parametrize("on", [False, True])
-def test_a_program_gives_what_its_function_gives(on: bool, request: pytest.FixtureRequest) -> None:
+def test_a_program_gives_the_values_of_its_function(on: bool, request: pytest.FixtureRequest) -> None:
     if on:
         request.getfixturevalue("is_kept")
     run = Program(scaled)
@@ -249,12 +249,12 @@ def test_when_a_command_has_ended_nothing_more_is_compiled_and_another_may_begin
     check(Program(scaled)(*some(width=9)), width=9)
 
 
-@program
+@compiled
 def doubled(x: Any) -> Any:
     return 2 * x
 
 
-@program(donate=(0,))
+@compiled(donate=(0,))
 def tripled(x: Any) -> Any:
     return 3 * x
 
@@ -319,7 +319,7 @@ def test_another_process_finds_it_and_computes_the_same(tmp_path: Path) -> None:
         import sys
         from pathlib import Path
         import jax, jax.numpy as jnp
-        from plainformer.programs import kept, program as programs
+        from plainformer.programs import compiled as programs, kept
         from plainformer.models import LanguageModel, LanguageModelConfig
         from plainformer.decode.score import text_logprobs
         programs.WORTH_KEEPING = 0.0

@@ -15,7 +15,7 @@ def recipe_of(task: str, *overrides: str) -> Recipe:
     return parse_recipe(f'task = "{task}"\n[data]\n{data}\n[train]\nsteps = 70\n', overrides, where="r.toml")
 
 
-START = "model.start=runs/base"
+START = "model.init_from=runs/base"
 LORA = ("tune.lora_rank=3", "tune.lora_alpha=7.5", 'tune.lora_targets=["*.outer"]')
 
 
@@ -25,7 +25,7 @@ def test_a_dumped_recipe_loads_equal(task: str, changes: tuple[str, ...]) -> Non
     recipe = recipe_of(task, START, *changes)
     assert difference(recipe, parse_recipe(dump_recipe(recipe, comments=True))) == []
     changed = {line.partition(":")[0] for line in difference(recipe_of(task), recipe)}
-    assert changed == {"model.start", *(change.partition("=")[0] for change in changes)}
+    assert changed == {"model.init_from", *(change.partition("=")[0] for change in changes)}
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -40,12 +40,12 @@ def test_the_vocabulary_is_the_starts_and_no_part_of_what_is_kept(task: str) -> 
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_where_the_start_lies_may_change_on_resuming_and_what_is_tuned_may_not(
+def test_on_resuming_init_from_may_change_and_the_tuned_parameters_may_not(
     task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     recipe = recipe_of(task, START, *LORA)
-    assert recipe.anchored().model.start == str(tmp_path / "runs" / "base")
+    assert recipe.anchored().model.init_from == str(tmp_path / "runs" / "base")
     assert resume_conflicts(recipe, recipe.anchored()) == []
     other = recipe_of(task, START, "tune.lora_rank=4", *LORA[1:])
     assert resume_conflicts(recipe, other) == ["tune.lora_rank: 3 -> 4"]
@@ -63,7 +63,7 @@ def test_where_the_start_lies_may_change_on_resuming_and_what_is_tuned_may_not(
             [START, "tokenizer.vocab_size=99"],
             "tokenizer.vocab_size: the vocabulary is that of the model it starts from; leave",
         ),
-        (["tune.lora_rank=4"], "tune: there is nothing to tune without a model to start from; give model.start"),
+        (["tune.lora_rank=4"], "tune: there is nothing to tune without a model to start from; give model.init_from"),
         (['tune.freeze=["*"]'], "tune: there is nothing to tune without a model to start from"),
         ([START, "tune.lora_rank=0"], "tune.lora_rank is 0 and must be greater than or equal to 1"),
         ([START, "tune.lora_alpha=8.0"], "tune.lora_alpha: there is no LoRA without a rank; give tune.lora_rank"),

@@ -47,7 +47,7 @@ context = 17
 kv_heads = 2
 heads = 4
 position = "rotary"
-theta = 100.0
+rope_theta = 100.0
 tie = false
 [loss]
 label_smoothing = 0.2
@@ -62,7 +62,7 @@ OTHER = {
     "classification": '[data]\nfolder = "f"\ntrain = "t"\ndev = "d"\ntest = "e"\nmax_tokens = 40\n'
     + 'truncate = "both"\n'
     + "min_label_count = 3\nbatch_tokens = 90\nbuckets = 2\n[model]\n"
-    + 'start = "runs/masked"\ndropout = 0.25\n[train]\nsteps = 7\n',
+    + 'init_from = "runs/masked"\ndropout = 0.25\n[train]\nsteps = 7\n',
 }
 
 
@@ -131,7 +131,7 @@ def test_another_task_is_another_recipe() -> None:
 def test_the_models_are_those_of_their_tasks() -> None:
     gpt = recipe_of("language-model", OTHER["language-model"]).model.make(vocab=50)
     assert isinstance(gpt, LanguageModelConfig)
-    assert (gpt.d_model, gpt.layers, gpt.context, gpt.theta) == (768, 3, 17, 100.0)
+    assert (gpt.d_model, gpt.layers, gpt.context, gpt.rope_theta) == (768, 3, 17, 100.0)
     bert = recipe_of("masked-language-model", LEAST["masked-language-model"]).model.make(vocab=50)
     assert bert == EncoderConfig(vocab=50)
 
@@ -182,7 +182,7 @@ def test_bytes_of_bpe_alone_are_kept_as_what_they_come_to() -> None:
         ("language-model", ["model.heads=12", "model.kv_heads=5"], "model.kv_heads: 12 heads cannot share 5"),
         ("masked-language-model", ["mask.share=0"], "mask.share is 0 and must be greater than 0"),
         ("masked-language-model", ["generate.top_k=1"], "unknown section [generate]"),
-        ("classification", ["model.start=x", "model.layers=2"], "model.layers: the shape is that of the model"),
+        ("classification", ["model.init_from=x", "model.layers=2"], "model.layers: the shape is that of the model"),
         ("classification", ["data.batch_tokens=9", "data.max_tokens=10"], "a batch of 9 tokens cannot hold"),
         (
             "classification",

@@ -154,7 +154,7 @@ def test_the_other_recipe_changes_every_key_that_can_be_changed_with_the_others(
     # What keeps the round trip above from passing because a key was forgotten. Cosine has no noam's factor.
     changed = {line.partition(":")[0] for line in difference(parse_recipe(SMALL), parse_recipe(OTHER))}
     # A model to start from brings its shape and vocabulary along: tests/unit/recipe/test_tune.py has those keys.
-    of_a_start = {"model.start", *(key for key in keys() if key.startswith("tune."))}
+    of_a_start = {"model.init_from", *(key for key in keys() if key.startswith("tune."))}
     # Nor is a set held out that is named, and no file is of one side.
     others = {"schedule.factor", "task", "data.dev_pairs", "data.test_pairs", "data.train_target"}
     assert changed == set(keys()) - others - of_a_start

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from plainformer.data.pairs import Pairs
-from plainformer.decode import GenerationSettings, SamplingSettings, Writer
+from plainformer.decode import GenerationSettings, SamplingSettings, TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
 from plainformer.runs.samples import PROMPT, continuations, translations
@@ -42,7 +42,7 @@ def test_held_out_text_is_gone_on_with_from_places_that_the_vocabulary_spells() 
     text = "abcdefgh" + "gfedcbaa" * 2
     found = list(continuations(np.array(CHARACTERS.encode(text)), 2, CHARACTERS, settings)(model))
     prompts = [text[:PROMPT], text[(len(text) - PROMPT) // 2 :][:PROMPT]]
-    writer = Writer(model, CHARACTERS, settings)
+    writer = TextGenerator(model, CHARACTERS, settings)
     written = [writer.generate([prompt], seed=number)[0] for number, prompt in enumerate(prompts)]
     assert len(found) == 2
     for line, prompt, (text,) in zip(found, prompts, written, strict=True):

@@ -22,7 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from plainformer.devices import processor
+from plainformer.devices import cpu_description
 from plainformer.runtime import cache_folder
 from plainformer.waiting import waiting_for
 
@@ -168,7 +168,7 @@ def _name(share: Share) -> str:
 def _digest() -> str:
     """Of all that compiled kernels depend on: their sources and where these are, versions, the processor."""
     here = Path(__file__).parent
-    given = [str(here), sys.version, _version("numba"), _version("llvmlite"), *processor()]
+    given = [str(here), sys.version, _version("numba"), _version("llvmlite"), *cpu_description()]
     given += [f"{name}={value}" for name, value in sorted(os.environ.items()) if name.startswith("NUMBA_")]
     digest = hashlib.sha256("\n".join(given).encode())
     for path in [*sorted(here.rglob("*.py")), here.parents[1] / "equations" / "int8.py"]:
