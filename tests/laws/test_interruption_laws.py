@@ -118,8 +118,8 @@ def test_training_stops_at_a_step_that_is_not_finite_and_names_it(toy: ToyRun, p
     with toy.surroundings(tmp_path, steps=8, batches=batches) as around:
         with pytest.raises(WorkError, match=message):
             train(toy.state(), Progress(), LoopSettings(steps=8, log_every=100, save_every=2), around)
-        hooks.checkpoints.wait()
-        assert hooks.checkpoints.steps() == [2]
+        around.checkpoints.wait()
+        assert around.checkpoints.steps() == [2]
 
 
 def test_a_model_that_trains_no_more_is_not_measured(toy: ToyRun, tmp_path: Path) -> None:
@@ -213,7 +213,7 @@ def test_patience_ends_a_run_that_gets_no_better(toy: ToyRun, tmp_path: Path) ->
         state, reason = train(toy.state(), progress, settings, around)
         assert (int(state.step), reason) == (12, "patience")
         assert (progress.best, progress.best_step, progress.stale) == (2.0, 6, 2)
-        assert hooks.checkpoints.steps() == [12]
+        assert around.checkpoints.steps() == [12]
 
 
 # ---------------------------------------------------------------------------------------------------------------------
