@@ -75,5 +75,6 @@ def _named(settings: Mapping[str, Any], key: str, ids: Mapping[str, int], where:
     """The special token that the settings name, or BERT's. Raises InputError if it is not in the vocabulary."""
     token = token_named(settings, key, f"[{key.removesuffix('_token').upper()}]")
     if token is None or token not in ids:
-        raise InputError(f"the {key} {cut(token)} is not in the vocabulary", where=where, fix=f"name {key} otherwise")
+        what = f"the {key} {cut(str(token))} is not in the vocabulary"
+        raise InputError(what, where=where, fix=f"name {key} otherwise")
     return token
