@@ -67,7 +67,7 @@ class Dump:
     def __init__(self, package: Path, out: Path, work: Path) -> None:
         self._package, self._out, self._work = package.resolve(), out, work
         self._done: dict[str, Future[list[str]]] = {}
-        (out / "programs").mkdir(parents=True)
+        (out / "programs").mkdir(parents=True, exist_ok=True)
         lowered_cases.write_data(work / "data")
 
     def all(self, runs: Sequence[Run], jobs: int) -> None:
@@ -213,7 +213,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     dump = verbs.add_parser("dump", help="write down the programs of a package")
-    dump.add_argument("out", type=Path, help="a new folder")
+    dump.add_argument("out", type=Path, help="a folder; runs that are in it already are left")
     dump.add_argument("--package", type=Path, required=True, help="the folder that `plainformer` is in")
     dump.add_argument("--only", default="", help="runs whose name has this in it, and those they start from")
     dump.add_argument("--jobs", type=int, default=2, help="processes at a time")
@@ -232,21 +232,27 @@ def main() -> None:
         renamed = dict(one.split("=", 1) for one in given.renamed)
         how = {"only": given.only, "inlined": given.inlined, "lines": given.lines}
         sys.exit(lowered_table.compare(given.before, given.after, renamed, **how))
-    if given.out.exists():
-        sys.exit(f"{given.out} is there already; name another folder, or remove it")
     _dump(given)
 
 
 def _dump(given: Any) -> None:
-    wanted = [run for run in lowered_cases.runs() if given.only in run.name]
+    every = lowered_cases.runs()
+    wanted = [run for run in every if given.only in run.name and not _is_there(run, given.out)]
     starts = {run.start for run in wanted}
-    runs = [run for run in lowered_cases.runs() if run in wanted or run.name in starts]
+    runs = [run for run in every if run in wanted or run.name in starts]
+    print(f"{len(runs)} of {len(every)} runs", flush=True)
     if given.work is not None:
         given.work.mkdir(parents=True)
         Dump(given.package, given.out, given.work.resolve()).all(runs, given.jobs)
         return
     with tempfile.TemporaryDirectory(prefix="lowered-") as work:
         Dump(given.package, given.out, Path(work).resolve()).all(runs, given.jobs)
+
+
+def _is_there(run: Run, out: Path) -> bool:
+    """Whether all commands of a run were written down, and ended well."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in (out / run.name).glob("*.json")]
+    return len(records) == 1 + len(run.verbs) and all(record["code"] == 0 for record in records)
 
 
 if __name__ == "__main__":

@@ -226,7 +226,14 @@ def pairwise(axes: Mapping[str, Sequence[Any]], fits: Callable[[Case], bool], se
         left -= new(choice)
         wanted = draw.sample(sorted(map(sorted, left)), min(30, len(left)))
         tried = [one for pair in wanted if fits(case(one := grown(dict(pair))))]
-        if tried:  # otherwise what is left does not fit
+        if not tried:  # then any that has such a pair; where there is none, what is left does not fit
+            chances = ({name: draw.randrange(len(axes[name])) for name in names} for _ in range(200 * len(wanted)))
+            tried = [
+                one
+                for pair, chance in zip(itertools.cycle(wanted), chances, strict=False)
+                if fits(case(one := {**chance, **dict(pair)}))
+            ]
+        if tried:
             choice = max(tried, key=lambda one: len(new(one)))
     return cases
 
