@@ -36,8 +36,8 @@ from lowered_cases import Run
 QUICK = (
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
 )
-# Several commands in one process, each with a folder for its programs: a second one is not lowered again where it is
-# the same. Without Numba there are no CPU kernels, as without the extra.
+# Several commands in one process, each with a folder for its programs; what a later one has in common with an earlier
+# is lowered once. Without Numba there are no CPU kernels, as without the extra.
 RUNNER = """\
 import json, runpy, sys
 from pathlib import Path
@@ -57,7 +57,7 @@ for folder, words in commands:
         code = end.code or 0
     Path(folder, "code").write_text(str(code))
     if code:
-        break
+        sys.exit(1)
 """
 
 
@@ -91,15 +91,18 @@ class Dump:
         folder = self._folder(run.name)
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        cache = self._fresh_cache(folder)
         commands = self._commands(run, folder)
-        done = self._process(run, commands, folder, cache)
+        # Training has measured already: what measures again would find its programs, in the same process or its cache.
+        alone = [command for command in commands if command[1][0] in ("score", "evaluate")]
+        errors = ""
+        for group in ([command for command in commands if command not in alone], *([command] for command in alone)):
+            errors = errors or self._process(run, group, folder, self._fresh_cache(folder))
         for (dumped, words), label in zip(commands, self._labels(run), strict=True):
             self._write_down(run, Path(dumped), words, label)
         codes = [Path(dumped, "code") for dumped, _ in commands]
         if all(code.exists() and code.read_text() == "0" for code in codes):
             return []
-        return [(done.stderr.strip().splitlines() or ["without a word"])[-1][:300]]
+        return [(errors.strip().splitlines() or ["without a word"])[-1][:300]]
 
     def _commands(self, run: Run, folder: Path) -> list[tuple[str, list[str]]]:
         """Folders of programs, and the words of commands."""
@@ -125,9 +128,8 @@ class Dump:
         )
         return ["train", *options]
 
-    def _process(
-        self, run: Run, commands: Sequence[tuple[str, list[str]]], folder: Path, cache: Path
-    ) -> "subprocess.CompletedProcess[str]":
+    def _process(self, run: Run, commands: Sequence[tuple[str, list[str]]], folder: Path, cache: Path) -> str:
+        """Run commands in a process of their own; what was said of an error, if there was one."""
         flags = f"{QUICK} --xla_force_host_platform_device_count={run.devices}"
         settings = {
             **{name: value for name, value in os.environ.items() if not name.startswith(("JAX_", "PLAINFORMER_"))},
@@ -139,7 +141,7 @@ class Dump:
             "JAX_INCLUDE_DEBUG_INFO_IN_DUMPS": "0",
         }
         told = json.dumps([str(self._package), run.kernels, commands])
-        with (folder / "said").open("w+", encoding="utf-8") as said:
+        with (folder / "said").open("a", encoding="utf-8") as said:
             done = subprocess.run(
                 [sys.executable, "-P", "-c", RUNNER, told],
                 env=settings,
@@ -151,7 +153,7 @@ class Dump:
                 check=False,
             )
             said.write(done.stderr)
-        return done
+        return (done.stderr or f"it ended with code {done.returncode}") if done.returncode else ""
 
     def _write_down(self, run: Run, dumped: Path, words: Sequence[str], label: str) -> None:
         """The list of the programs of a command, and the texts of those that are new."""
@@ -181,8 +183,7 @@ class Dump:
 
     def _fresh_cache(self, folder: Path) -> Path:
         """A cache that has the CPU kernels, which take a minute to make, and no program."""
-        cache = folder / "cache"
-        cache.mkdir(mode=0o700)
+        cache = Path(tempfile.mkdtemp(prefix="cache", dir=folder))
         for made in (self._work / "kernels").glob("*"):
             if any(made.rglob("*.nbi")):  # Numba's
                 (cache / made.name).symlink_to(made)
@@ -199,9 +200,8 @@ class Dump:
             folder = self._folder(f"kernels of {task}")
             folder.mkdir()
             run = Run("kernels", task, 1, True, (), tuple(verbs))
-            done = self._process(run, self._commands(run, folder), folder, cache)
-            if done.returncode:
-                sys.exit(f"the CPU kernels could not be made: {done.stderr[-500:]}")
+            if errors := self._process(run, self._commands(run, folder), folder, cache):
+                sys.exit(f"the CPU kernels could not be made: {errors[-500:]}")
         before: set[Path] = set()
         while (there := {path for path in cache.rglob("*") if "programs" not in path.parts}) != before:
             before = there  # processes that began are at it
