@@ -185,10 +185,11 @@ def _likeness(text: str, other: str) -> float:
 
 def _inlining() -> Callable[[str], str]:
     """A function that writes all functions of a program out in its main one, and drops what is said twice."""
-    import stablehlo
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
     from jaxlib.mlir.passmanager import PassManager
+
+    import stablehlo
 
     def written_out(text: str) -> str:
         with mlir.make_ir_context():
