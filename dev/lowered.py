@@ -209,7 +209,7 @@ class Dump:
 
 def main() -> None:
     """`dump` or `compare`."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     verbs = parser.add_subparsers(dest="verb", required=True)
     dump = verbs.add_parser("dump", help="write down the programs of a package")
     dump.add_argument("out", type=Path, help="a folder; runs that are in it already are left")

@@ -58,7 +58,7 @@ def search(
             for row, (ids, total) in enumerate(live)
             for token, logprob in enumerate(log_softmax(penalised(next_logits(ids), ids, settings.repetition_penalty)))
             if logprob > -np.inf
-            and may_follow(ids, token, settings.no_repeat_ngram, bos=bos, ends=(eos,), pad=pad, allowed=None)
+            and may_follow(ids, token, settings.no_repeat_ngram, bos=bos, ends=(eos,), pad=pad, allowed_tokens=None)
         ]
         extensions.sort(key=lambda extension: (-extension[0], extension[1], extension[2]))
         width = settings.beam_size - len(finished)
