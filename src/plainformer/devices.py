@@ -53,7 +53,7 @@ def devices_of(x: Any) -> int:
     return max(jax.typeof(x).sharding.mesh.size, 1)
 
 
-def on_one_processor(x: Any) -> bool:
+def on_one_cpu(x: Any) -> bool:
     """Whether an array, or one that is traced, is on a single device, and that no accelerator."""
     return default_device().platform == "cpu" and devices_of(x) == 1
 

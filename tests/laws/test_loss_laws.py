@@ -204,7 +204,7 @@ def test_an_accelerators_loss_equals_its_definition(
     """
     monkeypatch.setattr(devices, "platform", lambda: "other")
     monkeypatch.setattr(chunked_cross_entropy, "platform", lambda: "other")
-    monkeypatch.setattr(chunked_cross_entropy, "on_one_processor", lambda x: False)
+    monkeypatch.setattr(chunked_cross_entropy, "on_one_cpu", lambda x: False)
     monkeypatch.setattr(chunked_cross_entropy, "MOST_LOGITS", most)
     tokens, found = some_tokens(rows), []
     hidden = jnp.where(tokens["valid"][:, None], tokens["hidden"], math.nan)  # but for the definition's gradients

@@ -124,7 +124,7 @@ def begin_cpu_kernels() -> None:
     """Begin with what training will call, before all else that takes long; `run_recipe` says so."""
     from plainformer.kernels.cpu import build
 
-    if build.computes_on_a_processor():
+    if build.runs_on_cpu():
         build.precompile(build.TRAINING)
 
 

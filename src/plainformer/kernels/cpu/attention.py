@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.devices import on_one_processor
+from plainformer.devices import on_one_cpu
 from plainformer.equations.masks import AttentionMask
 from plainformer.kernels.cpu import registry
 from plainformer.kernels.cpu.ffi import VECTOR, call, result
@@ -45,7 +45,7 @@ def serves(
     is_wide = query.shape[3] % VECTOR == 0 and value.shape[3] % VECTOR == 0
     has_any = query.shape[2] > 0 and key.shape[2] > 0
     is_known = query.dtype == jnp.float32 and bias is None
-    return is_short and is_known and is_wide and has_any and on_one_processor(query)
+    return is_short and is_known and is_wide and has_any and on_one_cpu(query)
 
 
 @jax.custom_vjp

@@ -1,7 +1,7 @@
-"""Machine code, made by processes of its own and kept for all later ones; `foreign` says what there is, and calls it.
+"""CPU kernels, compiled by processes of their own and kept for all later ones; `registry` has their table.
 
-Numba makes it in Python, on one core, for some seconds, while this process reads text and draws weights. Each process
-that makes some does so in a folder of its own, which gets its name when all is there: nobody reads what is half made,
+Numba compiles in Python, on one core, for some seconds, while this process reads text and draws weights. Each process
+that compiles some does so in a folder of its own, which gets its name when all is there: nobody reads what is half made,
 and no two write to the same index, which Numba would not bear.
 """
 
@@ -40,8 +40,8 @@ _failed: set[Path] = set()
 _lock = threading.RLock()
 
 
-def computes_on_a_processor() -> bool:
-    """Whether JAX will compute on a processor, as far as can be said before it is imported."""
+def runs_on_cpu() -> bool:
+    """Whether JAX will compute on a CPU, as far as can be said before it is imported."""
     has_accelerator = any(find_spec(name) for name in ("jax_plugins", "libtpu"))
     return not has_accelerator and "cpu" in (os.environ.get("JAX_PLATFORMS") or "cpu")
 

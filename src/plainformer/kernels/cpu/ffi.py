@@ -1,4 +1,4 @@
-"""How XLA is told to call machine code; `foreign` says what there is, and whether it can be called."""
+"""How XLA is told to call a CPU kernel; `registry` says which there are, and whether they can be called."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,7 @@ from jax.typing import DTypeLike
 
 from plainformer.shapes import Array
 
-VECTOR = 16  # numbers of 32 bits in the widest vectors of today, whole ones of which most machine code takes
+VECTOR = 16  # numbers of 32 bits in the widest vectors of today, whole ones of which most CPU kernels take
 
 
 def result(shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> jax.ShapeDtypeStruct:
@@ -19,7 +19,7 @@ def result(shape: Sequence[int], dtype: DTypeLike = jnp.float32) -> jax.ShapeDty
 def call(
     name: str, results: Sequence[jax.ShapeDtypeStruct], *arguments: Array, in_place: Mapping[int, int] | None = None
 ) -> list[Array]:
-    """The results of a function that `foreign` has registered.
+    """The results of a kernel that `registry` has registered.
 
     in_place: arguments whose memory a result takes, and which; XLA copies them where they are still wanted.
     """

@@ -9,7 +9,7 @@ or installs no extra `cpu`. GELU's tanh form and SiLU are as fast by XLA.
 import jax
 import jax.numpy as jnp
 
-from plainformer.devices import on_one_processor
+from plainformer.devices import on_one_cpu
 from plainformer.equations.activations import ACTIVATIONS, ActivationName
 from plainformer.kernels.cpu import registry
 from plainformer.kernels.cpu.ffi import VECTOR, call, result
@@ -22,7 +22,7 @@ Tokens = Float[Array, "token width"]
 def serves(name: ActivationName, x: Tokens) -> bool:
     """Whether it is GELU of float32 on one CPU, and rows are whole vectors."""
     is_known = name == "gelu" and x.dtype == jnp.float32
-    return is_known and x.shape[1] % VECTOR == 0 and x.size > 0 and on_one_processor(x)
+    return is_known and x.shape[1] % VECTOR == 0 and x.size > 0 and on_one_cpu(x)
 
 
 def activate(name: ActivationName, x: Tokens) -> Tokens:

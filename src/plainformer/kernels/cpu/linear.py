@@ -9,7 +9,7 @@ projection, too, which cannot be.
 import jax
 import jax.numpy as jnp
 
-from plainformer.devices import on_one_processor
+from plainformer.devices import on_one_cpu
 from plainformer.equations.linear import affine
 from plainformer.equations.precision import multiply
 from plainformer.kernels.cpu import registry
@@ -32,7 +32,7 @@ def serves_product(tokens: Tokens, weight: Weight) -> bool:
     """Whether they are float32 on one CPU, outputs are whole vectors, and one side of the weight is narrow."""
     is_float32 = tokens.dtype == weight.dtype == jnp.float32
     is_narrow = weight.shape[1] % VECTOR == 0 and 0 < min(weight.shape) <= MOST
-    return is_float32 and is_narrow and len(tokens) > 0 and on_one_processor(tokens)
+    return is_float32 and is_narrow and len(tokens) > 0 and on_one_cpu(tokens)
 
 
 def add_products(start: Weight, tokens: Tokens, d_y: Float[Array, "token d_out"]) -> Weight:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.devices import on_one_processor
+from plainformer.devices import on_one_cpu
 from plainformer.equations.dropout import LEVELS, drop
 from plainformer.kernels.cpu import registry
 from plainformer.kernels.cpu.ffi import VECTOR, call, result
@@ -38,7 +38,7 @@ class _Kept(NamedTuple):
 def serves(eps: float, centred: bool, x: Float[Array, "*axes d_model"], scale: Weight, bias: Weight | None) -> bool:
     """Whether they are float32 on one CPU, and tokens are whole vectors."""
     is_float32 = x.dtype == scale.dtype == jnp.float32
-    return is_float32 and x.shape[-1] % VECTOR == 0 and x.size > 0 and on_one_processor(x)
+    return is_float32 and x.shape[-1] % VECTOR == 0 and x.size > 0 and on_one_cpu(x)
 
 
 def serves_sum(

@@ -1,4 +1,4 @@
-"""Foreign functions for a processor: machine code that XLA calls (the extra `cpu`).
+"""The table of CPU kernels, and whether they can be called (the extra `cpu`).
 
 Some serve decoding, of models whose weights are laid out in int8, some training. XLA neither differentiates them nor
 splits them over devices.
@@ -23,7 +23,7 @@ from plainformer.kernels.cpu.build import Share
 
 # A CPU kernel is one entry: the name that XLA calls it by, and the module of `code/` that holds the function.
 GROUPS: Mapping[str, Mapping[str, str]] = {
-    "decoding": {"product": "int8", "attention": "attention_decode", "best_words": "top_k", "norm": "norm"},
+    "decoding": {"product": "int8", "attention": "attention_decode", "top_k": "top_k", "norm": "norm"},
     "attention": {"text_attention": "attention_rows", "packed_attention": "attention_packed"},
     "layers": {
         "norm": "norm",

@@ -1,4 +1,4 @@
-"""What machine code is asked once before it is trusted: small cases of all heights and widths, and what is right."""
+"""What CPU kernels are asked once before they are trusted: small cases of all heights and widths, and what is right."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -75,7 +75,7 @@ def _best_of_many() -> _Case:
     logits = np.tile(-np.abs(np.arange(512, dtype=np.float32) - 300), (512, 1))
     logprob = -np.log(np.exp(logits).sum(axis=1, keepdims=True))
     right = {"the best log-probability": logprob, "the best word": np.full((512, 1), 300, np.int32)}
-    return _Case("best_words", (logits, np.ones((1, 512), bool)), right)
+    return _Case("top_k", (logits, np.ones((1, 512), bool)), right)
 
 
 def _norm_of_two(is_centred: bool) -> _Case:

@@ -7,7 +7,7 @@ is called where the loss computes its gradient and `registry.is_ready("layers")`
 
 import jax.numpy as jnp
 
-from plainformer.devices import on_one_processor
+from plainformer.devices import on_one_cpu
 from plainformer.equations.softmax_stats import SoftmaxStats
 from plainformer.kernels.cpu import registry
 from plainformer.kernels.cpu.ffi import VECTOR, call, result
@@ -17,7 +17,7 @@ from plainformer.shapes import Array, Float, Int
 def serves(logits: Float[Array, "token vocab"], targets: Int[Array, " token"], keeps: bool) -> bool:
     """Whether exponentials are kept for a gradient, and logits are float32 on one CPU, in rows of whole vectors."""
     is_float32 = logits.dtype == jnp.float32 and logits.shape[1] % VECTOR == 0 and logits.size > 0
-    return keeps and is_float32 and on_one_processor(logits) and registry.is_ready("layers")
+    return keeps and is_float32 and on_one_cpu(logits) and registry.is_ready("layers")
 
 
 def fused_softmax_stats(

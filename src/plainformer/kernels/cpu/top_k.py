@@ -22,5 +22,5 @@ def top_k(logits: Float[Array, "rows vocab"], possible: Bool[Array, "#rows vocab
     """
     shape = len(logits), number
     results = result(shape), result(shape, jnp.int32)
-    logprobs, tokens = call("best_words", results, logits, possible)
+    logprobs, tokens = call("top_k", results, logits, possible)
     return logprobs, tokens

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from plainformer.devices import devices_of, on_one_processor, platform
+from plainformer.devices import devices_of, on_one_cpu, platform
 from plainformer.equations.loss import LossSums
 from plainformer.equations.precision import at_least_float32, multiply, upcast
 from plainformer.kernels.cpu.ffi import VECTOR
@@ -42,8 +42,8 @@ def chunked_cross_entropy(
     """
     vocab = vocab or weight.shape[1]
     # An accelerator would ask its host after every chunk whether there is another; many devices would exchange tokens.
-    skip_padding = has_padding and on_one_processor(hidden)
-    if vocab < weight.shape[1] and on_one_processor(hidden):
+    skip_padding = has_padding and on_one_cpu(hidden)
+    if vocab < weight.shape[1] and on_one_cpu(hidden):
         # Rows that are no words are cut off once, but for those of the last vector.
         rows = -(-vocab // VECTOR) * VECTOR
         weight, bias = weight[:, :rows], None if bias is None else bias[:rows]

@@ -302,7 +302,7 @@ def test_whether_a_processor_trains_is_known_before_jax_is_imported(
     monkeypatch.delenv("JAX_PLATFORMS", raising=False)
     if platforms is not None:
         monkeypatch.setenv("JAX_PLATFORMS", platforms)
-    assert build.computes_on_a_processor() == is_said
+    assert build.runs_on_cpu() == is_said
 
 
 def printed_by(program: str, cache: Path) -> str:

@@ -1,4 +1,4 @@
-"""Attention of few queries to a cache in machine code; `attention.attention` says what it is."""
+"""Attention of few queries to a cache as a CPU kernel; `equations.attention` defines it."""
 
 import itertools
 import math

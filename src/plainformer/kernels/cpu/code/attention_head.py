@@ -1,4 +1,4 @@
-"""Attention of one head of one text and its gradient in machine code; `fused_attention` says what it is.
+"""Attention of one head of one text and its gradient as a CPU kernel; `equations.attention` defines it.
 
 Scores, weights and their gradients stay in a core's own memory. Queries, keys and values are read where projections
 leave them, (token, head, width), so that nothing is turned round before it. The gradient computes the weights again,

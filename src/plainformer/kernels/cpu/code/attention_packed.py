@@ -1,4 +1,4 @@
-"""Attention to texts in packed rows and its gradient in machine code: which they are, and then as in `text_code`."""
+"""Attention to texts in packed rows and its gradient as a CPU kernel: which they are, then as in `attention_rows`."""
 
 from typing import no_type_check
 
@@ -59,7 +59,7 @@ def _find_texts(
 def packed_attention(frame: int) -> int:
     """What XLA calls with Q, K and V of packed rows, the texts of queries and of keys, whether it is causal, and heads.
 
-    It gives what `text_code.text_attention` does.
+    It gives what `attention_rows.text_attention` does.
     """
     if code.asks_for_version(frame):
         return 0

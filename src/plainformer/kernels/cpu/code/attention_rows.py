@@ -1,6 +1,6 @@
-"""Attention to texts and its gradient in machine code: all heads of all texts, shared between threads.
+"""Attention to texts and its gradient as a CPU kernel: all heads of all texts, shared between threads.
 
-What one of them is, `head_code` says; which texts there are in packed rows, `packed_code`.
+One head is in `attention_head`; which texts there are in packed rows, in `attention_packed`.
 """
 
 from typing import Any, no_type_check

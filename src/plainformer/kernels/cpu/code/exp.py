@@ -1,4 +1,4 @@
-"""e^x in machine code: 2^n e^r with |r| <= ln 2 / 2, e^r by a polynomial, which leaves 2e-8 of it.
+"""e^x in CPU kernels: 2^n e^r with |r| <= ln 2 / 2, e^r by a polynomial, which leaves 2e-8 of it.
 
 Its constants, for loops that LLVM makes vectors of, and the instructions for a vector, where it would not.
 """

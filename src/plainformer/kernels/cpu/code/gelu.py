@@ -1,4 +1,4 @@
-"""GELU and its slope in machine code, in one visit to memory; `fused_gelu` says what they are."""
+"""GELU and its slope as a CPU kernel, in one pass over memory; `equations.activations` defines them."""
 
 import math
 from typing import Any, no_type_check

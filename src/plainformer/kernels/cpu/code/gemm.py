@@ -1,4 +1,4 @@
-"""Products of float32 in machine code, of what lies in a core's own memory."""
+"""Products of float32 in CPU kernels, of what lies in a core's own memory."""
 
 import itertools
 from functools import partial

@@ -1,4 +1,4 @@
-"""A tile of a float32 product in machine code, all of whose sums stay in registers."""
+"""A tile of a float32 product in CPU kernels, all of whose sums stay in registers."""
 
 from collections.abc import Callable
 from typing import Any

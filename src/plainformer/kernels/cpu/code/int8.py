@@ -1,4 +1,4 @@
-"""Products with int8 weights in machine code; `int8.by_digits` and `int8.by_bytes` say what they are."""
+"""Products with int8 weights as a CPU kernel; `equations.int8` defines them (`matmul_w8a16`, `matmul_w8a8`)."""
 
 from typing import no_type_check
 

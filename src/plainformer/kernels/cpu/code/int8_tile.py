@@ -1,4 +1,4 @@
-"""A tile of a product with int8 weights in machine code, by what a processor has for products of bytes."""
+"""A tile of a product with int8 weights in CPU kernels, by the CPU's own instructions for products of bytes."""
 
 import itertools
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The gradients of a linear map's weight and bias in machine code; `fused_linear` says what they are.
+"""The gradients of a linear map's weight and bias as a CPU kernel; `kernels.cpu.linear` says what they are.
 
 A part of the weight at a time, over all tokens: some of these, and a block of what comes back for them side by side,
 stay in a core's own memory while all products with them are added up. Which part a thread takes changes no sum.

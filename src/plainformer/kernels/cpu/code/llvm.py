@@ -1,9 +1,8 @@
-"""What machine code needs beneath Python: addresses, atomic words, and calls from XLA.
+"""What CPU kernels need beneath Python: addresses, atomic words, and calls from XLA.
 
-Numba makes machine code of plain Python functions on the machine that it runs on (the extra `cpu`): `int8_code`,
-`attention_code` and `best_words_code` are such, for decoding on a processor, `text_code`, `linear_code`, `gelu_code`
-and `logits_code` for training, `norm_code` for both. Nothing here knows of arrays: everything is an address or a
-number. What XLA hands to a foreign function, and how that asks for threads, is laid down in the C header that JAX
+Numba compiles plain Python functions on the machine that it runs on (the extra `cpu`): `int8`, `attention_decode` and
+`top_k` serve decoding, `attention_rows`, `attention_packed`, `linear`, `gelu` and `softmax_stats` training, `norm`
+both. Nothing here knows of arrays: everything is an address or a number. What XLA hands to a foreign function, and how that asks for threads, is laid down in the C header that JAX
 carries, `xla/ffi/api/c_api.h`: structures whose fields all take eight bytes, so that they are read as words.
 """
 
@@ -24,7 +23,7 @@ llvm: Any = require("llvmlite.binding", extra="cpu")
 
 I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
 F16, F32 = ir.HalfType(), ir.FloatType()
-# Functions that only other machine code calls: they have no way in from Python (to call one there crashes), and they
+# Functions that only other kernels call: they have no way in from Python (to call one there crashes), and they
 # take a fifth less time to make. One that is called with many constants is told its types, or made for each of them.
 inner: Any = functools.partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 LINE = 64  # bytes that come from memory together

@@ -1,4 +1,4 @@
-"""A sublayer's end and a norm in machine code, each in one visit to memory; `fused_norm` says what they are.
+"""A sublayer's end and a norm as CPU kernels, each in one pass over memory; `equations.norms` defines them.
 
 A token at a time: what it is made of is read once, and stays in a core's own memory while its mean, its variance and
 its result are computed. The order of all sums is written out, and which tokens a thread takes does not change them.

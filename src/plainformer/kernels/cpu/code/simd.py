@@ -1,4 +1,4 @@
-"""Loops over rows of float32 in machine code, a vector of `LANES` at a time, with all that they add up in registers.
+"""Loops over rows of float32 in CPU kernels, a vector of `LANES` at a time, with all that they add up in registers.
 
 Their order is written out: where LLVM chooses one, code that was just made and the same code from a file may take two,
 and a run that goes on in another process would not be the run that was never stopped.

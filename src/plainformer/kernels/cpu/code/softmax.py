@@ -1,4 +1,4 @@
-"""The softmax in machine code, of a row or of sixteen queries side by side, and its gradient; `softmax` defines it."""
+"""The softmax in CPU kernels, of a row or of sixteen queries side by side, and its gradient."""
 
 from typing import Any, no_type_check
 
@@ -58,7 +58,7 @@ def _peak(scores: np.ndarray, allowed: np.ndarray) -> float:
 @code.inner()
 @no_type_check
 def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
-    """`softmax.masked_softmax` of the scores times `scale`, in their place; exponentials as in `exponential_code`."""
+    """`equations.attention.masked_softmax` of the scores times `scale`, in their place; exponentials as in `exp`."""
     peak = _peak(scores, allowed)
     for key in range(len(scores)):
         x = max((scores[key] - peak) * scale, SMALLEST)

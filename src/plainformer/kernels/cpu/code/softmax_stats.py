@@ -1,4 +1,4 @@
-"""The exponentials of rows of logits in machine code; `fused_exponentials` says what they are.
+"""The exponentials of rows of logits as a CPU kernel; `equations.softmax_stats` defines them.
 
 A row at a time, in its place: it is read once from further away, and its exponentials and their sum are made while it
 lies in a core's own memory. The order of sums is written out, and which rows a thread takes does not change them.

@@ -1,4 +1,4 @@
-"""Threads of XLA that take parts of a call of machine code."""
+"""Threads of XLA that take parts of a call of a CPU kernel."""
 
 import ctypes
 from typing import no_type_check

@@ -1,4 +1,4 @@
-"""The best of many words in machine code; `best_words.best_words` says what they are."""
+"""The most probable of many tokens as a CPU kernel; `equations.top_k` defines them."""
 
 import math
 from collections.abc import Callable
@@ -135,7 +135,7 @@ _rows = code.symbol("plainformer_rows")
 
 @numba.cfunc(numba.int64(numba.int64), cache=True)
 @no_type_check
-def best_words(frame: int) -> int:
+def top_k(frame: int) -> int:
     """What XLA calls: logits (rows, vocab) and what is possible, in rows or in one, to log-probabilities and words."""
     if code.asks_for_version(frame):
         return 0
