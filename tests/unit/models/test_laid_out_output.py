@@ -24,7 +24,7 @@ KINDS = {  # what the vocabulary is filled up to, and which tables are one
     "translator with an output bias": (16, "three-way"),
     "translator with an output bias, every row a token": (1, "three-way"),
 }
-PRECISIONS: list[tuple[Precision, bool, float]] = [  # whether machine code serves, and what is rounded
+PRECISIONS: list[tuple[Precision, bool, float]] = [  # whether CPU kernels serves, and what is rounded
     ("float32", False, 1e-5),
     ("bfloat16", False, 0.05),
     ("int8", False, 0.05),

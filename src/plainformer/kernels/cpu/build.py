@@ -1,8 +1,8 @@
 """CPU kernels, compiled by processes of their own and kept for all later ones; `registry` has their table.
 
 Numba compiles in Python, on one core, for some seconds, while this process reads text and draws weights. Each process
-that compiles some does so in a folder of its own, which gets its name when all is there: nobody reads what is half made,
-and no two write to the same index, which Numba would not bear.
+does so in a folder of its own, which gets its name when all is there: nobody reads what is half made, and no two write
+to the same index, which Numba would not bear.
 """
 
 import hashlib

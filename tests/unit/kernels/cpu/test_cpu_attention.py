@@ -1,4 +1,4 @@
-"""Attention in machine code, against the definition. It comes with the extra `cpu`."""
+"""Attention in CPU kernels, against the definition. It comes with the extra `cpu`."""
 
 import os
 import platform
@@ -78,7 +78,7 @@ def texts_of(rows: int, tokens: int, longest: int, seed: int) -> jax.Array:
 
 
 def both_ways(shape: Shape, mask: AttentionMask) -> list[list[np.ndarray]]:
-    """What machine code and the definition find, and their gradients of queries, keys and values."""
+    """What CPU kernels and the definition find, and their gradients of queries, keys and values."""
     *given, gradient = drawn(shape)
     found = []
     for way in (fused_attention.fused_attention, lambda q, k, v, mask: attention(q, k, v, mask.materialise())[0]):
@@ -301,7 +301,7 @@ def test_training_goes_by_it_and_evaluating_in_packed_rows_alone(are_packed: boo
 @pytest.mark.parametrize("are_packed", [False, True])
 @pytest.mark.parametrize("way", ["plain", "accumulated", "layers computed again", "in a loop"])
 def test_a_step_is_that_by_products(way: str, are_packed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights after one step of SGD, however it is computed: each with the machine code and without."""
+    """Weights after one step of SGD, however it is computed: each with the CPU kernels and without."""
     settings = {"accumulated": StepSettings(accumulate=2), "layers computed again": StepSettings(remat=True)}
     optimizer, found = optax.sgd(1.0), []
     for serves in (True, False):

@@ -1,4 +1,4 @@
-"""How machine code is made, kept for other processes, and done without. It comes with the extra `cpu`."""
+"""How CPU kernels is made, kept for other processes, and done without. It comes with the extra `cpu`."""
 
 import os
 import shutil

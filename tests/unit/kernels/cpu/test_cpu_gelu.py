@@ -1,4 +1,4 @@
-"""GELU and its slope in machine code, against the definition. They come with the extra `cpu`."""
+"""GELU and its slope in CPU kernels, against the definition. They come with the extra `cpu`."""
 
 import math
 
@@ -77,7 +77,7 @@ def test_the_numbers_are_still_there_for_who_wants_them() -> None:
 def calls(
     width: int, name: ActivationName = "gelu", dtype: jax.typing.DTypeLike = jnp.float32, mesh: bool = False
 ) -> int:
-    """Of machine code in the gradient of so many features."""
+    """Of CPU kernels in the gradient of so many features."""
     spread = NamedSharding(AbstractMesh((4,), ("data",), axis_types=(AxisType.Auto,)), PartitionSpec("data"))
     x = jax.ShapeDtypeStruct((4, width), dtype, sharding=spread) if mesh else jnp.ones((4, width), dtype)
 

@@ -1,4 +1,4 @@
-"""The gradients of a linear map in machine code, against the definition. They come with the extra `cpu`."""
+"""The gradients of a linear map in CPU kernels, against the definition. They come with the extra `cpu`."""
 
 import math
 
@@ -92,7 +92,7 @@ def test_many_at_once_share_their_threads() -> None:
 
 
 def calls(linear: Linear, x: jax.Array) -> int:
-    """Of machine code in the gradient of a map."""
+    """Of CPU kernels in the gradient of a map."""
     text = str(jax.make_jaxpr(jax.grad(lambda linear: jnp.square(linear(x)).sum()))(linear))
     return text.count("target_name=plainformer_linear_gradient")
 

@@ -1,4 +1,4 @@
-"""Norms in machine code, and what is added before them, against the definitions. They come with the extra `cpu`."""
+"""Norms in CPU kernels, and what is added before them, against the definitions. They come with the extra `cpu`."""
 
 from collections.abc import Callable
 

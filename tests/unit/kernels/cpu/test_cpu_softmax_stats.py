@@ -1,4 +1,4 @@
-"""The exponentials of logits in machine code, against the definition. They come with the extra `cpu`."""
+"""The exponentials of logits in CPU kernels, against the definition. They come with the extra `cpu`."""
 
 import math
 
@@ -121,7 +121,7 @@ def test_the_same_numbers_come_out_however_threads_share_them() -> None:
 def calls(
     vocab: int, dtype: jax.typing.DTypeLike = jnp.float32, rows: int | None = None, mesh: bool = False
 ) -> tuple[int, int]:
-    """Of machine code in the gradient of the loss of words that many, of a table with so many rows: for exponentials,
+    """Of CPU kernels in the gradient of the loss of words that many, of a table with so many rows: for exponentials,
     and for the gradient of the table."""
     weight = jnp.ones((32, rows or vocab), dtype)
     spread = NamedSharding(AbstractMesh((4,), ("data",), axis_types=(AxisType.Auto,)), PartitionSpec("data"))

@@ -1,4 +1,4 @@
-"""The best words by machine code, against a log-softmax that is ranked. It comes with the extra `cpu`."""
+"""The best words by CPU kernels, against a log-softmax that is ranked. It comes with the extra `cpu`."""
 
 import jax
 import jax.numpy as jnp

@@ -2,8 +2,9 @@
 
 Numba compiles plain Python functions on the machine that it runs on (the extra `cpu`): `int8`, `attention_decode` and
 `top_k` serve decoding, `attention_rows`, `attention_packed`, `linear`, `gelu` and `softmax_stats` training, `norm`
-both. Nothing here knows of arrays: everything is an address or a number. What XLA hands to a foreign function, and how that asks for threads, is laid down in the C header that JAX
-carries, `xla/ffi/api/c_api.h`: structures whose fields all take eight bytes, so that they are read as words.
+both. Nothing here knows of arrays: everything is an address or a number. What XLA hands to a foreign function, and how
+that asks for threads, is laid down in the C header that JAX carries, `xla/ffi/api/c_api.h`: structures whose fields all
+take eight bytes, so that they are read as words.
 """
 
 import functools

@@ -252,7 +252,7 @@ def test_a_model_decodes_the_same_with_and_without(
 
 @pytest.mark.parametrize("serves", [True, False])
 def test_in_w8a8_a_text_read_at_once_is_the_text_read_in_pieces(monkeypatch: pytest.MonkeyPatch, serves: bool) -> None:
-    """150 queries go by XLA's products and pieces of 16 by machine code; the cache is float16 for both."""
+    """150 queries go by XLA's products and pieces of 16 by CPU kernels; the cache is float16 for both."""
     config = LanguageModelConfig(vocab=70, d_model=48, heads=4, layers=2, context=160)
     monkeypatch.setattr(registry, "is_ready", lambda group: serves)
     decoder = prepare(LanguageModel(config, key=jax.random.key(0)), "w8a8")
