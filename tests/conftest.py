@@ -94,7 +94,7 @@ def program_cache(run_folder: Path, request: pytest.FixtureRequest) -> Iterator[
     kept: Any = getattr(request.config, "cache", None)  # there is none with -p no:cacheprovider
     if kept is not None:
         with suppress(FileExistsError):  # another process was first
-            (folder / "machine_code").symlink_to(kept.mkdir("machine_code"))
+            (folder / "cpu_kernels").symlink_to(kept.mkdir("cpu_kernels"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PLAINFORMER_CACHE", str(folder))
         yield folder

@@ -79,7 +79,7 @@ def no_training(monkeypatch) -> Callable[[], Any]:
 
     monkeypatch.setattr(run, "run_recipe", noted)
     monkeypatch.setattr("plainformer.run_recipe", noted, raising=False)
-    monkeypatch.setattr(train, "begin_machine_code", lambda: None)
+    monkeypatch.setattr(train, "begin_cpu_kernels", lambda: None)
     return lambda: calls[-1].arguments
 
 

@@ -107,7 +107,7 @@ def test_what_a_training_makes_once_is_said_once(spawn, finished, trained, tmp_p
         outcome = finished(spawn("train", trained.recipe, "--run", tmp_path / "run", "--overwrite", *options))
         assert outcome.code == 0, outcome
         assert (said in outcome.out.splitlines()) == is_said
-        assert (tmp_path / "cache" / "machine_code").exists() == (dtype == "float32")
+        assert (tmp_path / "cache" / "cpu_kernels").exists() == (dtype == "float32")
 
 
 @pytest.mark.parametrize(

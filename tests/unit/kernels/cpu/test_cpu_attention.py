@@ -24,7 +24,7 @@ from plainformer.kernels.cpu import (
     build,
     registry,
 )
-from plainformer.kernels.cpu.code import llvm as machine_code
+from plainformer.kernels.cpu.code import llvm
 from plainformer.models import Transformer, TransformerConfig
 from plainformer.nn.stack import scanned
 from plainformer.objective import TranslationObjective
@@ -219,8 +219,8 @@ def test_a_text_does_not_depend_on_its_company() -> None:
         np.testing.assert_array_equal(alone[0], among[4])
 
 
-def test_vectors_are_as_wide_as_machine_code_has_them() -> None:
-    assert fused_attention.VECTOR == machine_code.LANES
+def test_vectors_are_as_wide_as_the_kernels_have_them() -> None:
+    assert fused_attention.VECTOR == llvm.LANES
 
 
 def test_what_is_long_narrow_or_rounded_goes_by_products() -> None:
@@ -241,7 +241,7 @@ def test_what_is_long_narrow_or_rounded_goes_by_products() -> None:
         assert not suits(shape), "nothing to look at, or nobody who looks"
 
 
-def test_without_machine_code_the_gradient_is_that_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_kernels_the_gradient_is_that_of_products(monkeypatch: pytest.MonkeyPatch) -> None:
     shape = (2, 3, 8, 9, 16, 16)
     with_it = both_ways(shape, masks(shape)["keys"])[0]
     monkeypatch.setattr(registry, "is_ready", lambda group: False)

@@ -124,7 +124,7 @@ def test_what_it_does_not_suit_goes_by_products() -> None:
 
 
 @pytest.mark.parametrize("added", [False, True])
-def test_without_machine_code_the_gradient_is_as_defined(added: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_kernels_the_gradient_is_as_defined(added: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     norm, (x, y, gradient) = some_norm(LayerNorm, 48), drawn(2, 3, 48)
     monkeypatch.setattr(registry, "is_ready", lambda group: False)
     if added:
@@ -167,7 +167,7 @@ def test_for_decoding_a_token_that_nobody_wants_stays_no_number() -> None:
     assert not np.isnan(found[0]).any()
 
 
-def test_models_laid_out_for_machine_code_have_norms_in_it() -> None:
+def test_models_prepared_for_kernels_have_their_norms() -> None:
     config = LanguageModelConfig(vocab=20, context=8, d_model=16, heads=2, layers=1)
     model = LanguageModel(config, key=KEY)
     cases: list[tuple[Precision, int]] = [("float32", 0), ("bfloat16", 0), ("int8", 3), ("w8a8", 3)]
