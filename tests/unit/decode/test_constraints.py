@@ -79,7 +79,7 @@ def test_an_end_that_has_another_role_may_come_and_one_that_is_not_allowed_may_n
 
 
 @pytest.mark.parametrize(
-    "rules",
+    "constraints",
     [
         {},
         {"renormalize_logits": True},
