@@ -189,7 +189,7 @@ def test_a_model_without_a_run_is_scored_on_the_texts_that_are_named(cli, critic
         ),
         (f"bad\t{'x' * 49}\n" * 3, "{file}:1: this text and 2 more are longer than the 48 tokens that the model reads"),
         ("good\ta play\nbad\t \n", "{file}:2: the text is empty; give it a text, or take the line out"),
-        ("\n\n", "{folder}/more: there are only blank lines; give at least one text and its label"),
+        ("\n\n", "{file}: the file holds no texts; give a file of labelled texts"),
         ("good a play\n", "{file}:1: the line has no tab; write the label, a tab and the text a line"),
     ],
 )
@@ -234,8 +234,8 @@ def test_what_the_vocabulary_lacks_is_counted(cli, critic, tmp_path):
             "good\ta play\ngood\ta film\n",
             "train: every text has the label 'good', and there is nothing to tell",
         ),
-        ("train", "", "{file}: the file is empty"),
-        ("train", "\n\n", "train: no text has a label, and there is nothing to tell apart"),
+        ("train", "", "{file}: the file holds no texts; give a file of labelled texts"),
+        ("train", "\n\n", "{file}: the file holds no texts; give a file of labelled texts"),
         (
             "train",
             "good\ta play\na film\n",

@@ -49,8 +49,7 @@ def generate(
         bos, eos, pad: ids of the target vocabulary. source_eos: the end of a source, where that is another id.
         batch_tokens: the most tokens that there is room for side by side, for each of up to 16 hypotheses of a beam;
             sources may be padded to twice as many.
-        allowed_tokens: the ids that may be generated, None for all. `pad` and `bos` never; an end, unless the settings
-            suppress it.
+        allowed_tokens: the ids that may be generated, None for all; never `pad`, `bos` or what the settings suppress.
         expected: how many sources are to come, these included: for many, more shapes pay. These alone, if not given.
         progress: called whenever some are done, with the numbers of sources done and of all.
 
@@ -66,10 +65,8 @@ def generate(
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
     limit, at_once = position_limit(config), searches_at_once()
-    # A bound depends on its own sentence alone, so that the rest of the batch does not change the output.
-    max_lengths = [settings.bound(len(source), limit) for source in closed]
+    max_lengths = [settings.bound(len(source), limit) for source in closed]  # of each sentence, whatever its batch
     settings.check_length(max(max_lengths, default=1))
-    times = max(1.0, (expected or 0) / max(1, len(sources)))
 
     def query(width: int) -> Query:
         return make_query(model, settings, constraints, settings.bound(width, limit), mask)
@@ -79,6 +76,7 @@ def generate(
         for found in search_pool(model, query(shape.width), *parts, shape, filler=closing):
             yield {members[place]: hypotheses for place, hypotheses in found}
 
+    times = max(1.0, (expected or 0) / max(1, len(sources)))
     parts = _planned(query, list(map(len, closed)), batch_tokens, limit, settings.beam_size, at_once, times)
     results: dict[int, list[Hypothesis]] = {}
     for found in side_by_side([search(*part) for part in parts], at_once):
