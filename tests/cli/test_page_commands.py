@@ -47,6 +47,8 @@ def desk(trained, models, checkpoint, tmp_path, monkeypatch) -> Path:
     (tmp_path / "reviews").mkdir()
     (tmp_path / "corpus").mkdir()
     texts = {
+        "data/tinyshakespeare.txt": "the moon\n" * 20,
+        "data/moby_dick.txt": "the moon\n" * 20,
         "sentences.txt": "the dog sees it\n\nthe man\n",
         "beginning.txt": "the moon\n",
         "gaps.txt": "the <mask>\na <mask>, a <mask>\n",

@@ -83,9 +83,7 @@ def test_a_beams_score_equals_the_forced_score(any_model: Transformer) -> None:
         np.testing.assert_allclose(one.score, logprob / ((5 + one.length) / 6) ** 0.6, **CLOSE)
 
 
-def test_other_sentences_of_the_batch_do_not_change_a_sentence(
-    model: Transformer, found: list[list[Hypothesis]]
-) -> None:
+def test_the_batch_does_not_change_a_sentence(model: Transformer, found: list[list[Hypothesis]]) -> None:
     """Nor do the order of the input, the padding of the source (8 here, 16 there) and the room for the output."""
     short = [index for index, source in enumerate(SOURCES) if len(source) < 8]
     alone = generate(model, [SOURCES[index] for index in reversed(short)], SETTINGS, batch_tokens=1, **IDS)
