@@ -118,7 +118,7 @@ task = "{task}"
 text = "{text}"
 batch_size = 2
 [model]
-start = "{start}"
+init_from = "{start}"
 {tune}
 [schedule]
 name = "constant"
