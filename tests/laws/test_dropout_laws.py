@@ -17,7 +17,9 @@ from model_laws import make_sample
 from variants import BERT, GPT, PAPER
 
 from plainformer.folder import AnyConfig
+from plainformer.kernels import norm as norm_kernels
 from plainformer.models import Classifier, LanguageModelConfig, TransformerConfig
+from plainformer.nn import dropout as dropout_module
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.residual import Residual
 
@@ -135,11 +137,13 @@ def test_every_place_has_a_key_of_its_own_and_there_are_no_others(
 ) -> None:
     keys: list[tuple[int, ...]] = []
 
-    def noted(self: Dropout, x: jax.Array, key: jax.Array) -> jax.Array:
-        keys.append(tuple(jax.random.key_data(key).tolist()))
+    def noted(rate: float, x: jax.Array, words: jax.Array) -> jax.Array:
+        keys.append(tuple(words.tolist()))
         return x
 
-    monkeypatch.setattr(Dropout, "__call__", noted)
+    for module in (dropout_module, norm_kernels):  # alone, and at the end of a post-norm sublayer
+        monkeypatch.setattr(module, "drop", noted)
+    config = replace(config, dropout=0.5)
     batch = (SAMPLE.target,) if isinstance(config, LanguageModelConfig) else (SAMPLE.source, SAMPLE.valid)
-    draw(config)(*batch, *([SAMPLE.target] if config is PAPER else []), key=KEY)
+    draw(config)(*batch, *([SAMPLE.target] if isinstance(config, TransformerConfig) else []), key=KEY)
     assert len(keys) == len(set(keys)) == places

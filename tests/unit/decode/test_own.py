@@ -42,7 +42,7 @@ def said_of(content: ModelFolder) -> str:
         ),
         (
             {"suppress_tokens": list(range(LETTERS.vocab_size))},
-            "suppress_tokens leaves no token that may come; forbid fewer",
+            "suppress_tokens leaves no token to generate; suppress fewer",
         ),
         ({"forced_bos_token_id": 31}, "forced_bos_token_id is 31, and the vocabulary has 31 tokens; give an id"),
     ],

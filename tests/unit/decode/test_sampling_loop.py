@@ -14,7 +14,8 @@ CYCLE = 10.0 * np.roll(np.eye(5), 1, axis=1)  # after 0 comes 1, after 1 comes 2
 
 def written(model: Any, prompts: list[list[int]], *, max_tokens: int = 6, **changes: Any) -> list[list[int]]:
     """All turns together, greedy unless told otherwise."""
-    kinds = {name: changes.pop(name) for name in list(changes) if name in SamplingSettings.__dataclass_fields__}
+    fields = SamplingSettings.__dataclass_fields__.keys() - {"suppress_tokens"}  # an argument of the function, too
+    kinds = {name: changes.pop(name) for name in list(changes) if name in fields}
     settings = SamplingSettings(**{"max_tokens": max_tokens, "temperature": 0.0, **kinds})
     texts: list[list[int]] = [[] for _ in prompts]
     for turn in continuations(model, prompts, settings, **changes):
