@@ -25,8 +25,9 @@ def linear(
     return y
 
 
-def _one_by_one(tokens: Float[Array, "token d_in"], maps: Sequence[Map]) -> tuple[Float[Array, "token _"], ...]:
-    return tuple(linear(tokens, weight, bias) for weight, bias in maps)
+def _one_by_one(x: Float[Array, "*axes d_in"], maps: Sequence[Map]) -> tuple[Float[Array, "*axes _"], ...]:
+    found = (linear(x.reshape(-1, x.shape[-1]), weight, bias) for weight, bias in maps)
+    return tuple(y.reshape(*x.shape[:-1], y.shape[-1]) for y in found)
 
 
 FUSED = Twin("xla/fused_projections", fused_projections.serves, fused_projections.fused_projections)
@@ -34,7 +35,7 @@ ONE_BY_ONE = Twin("linear", always, _one_by_one)
 TWINS_OF_ONE_INPUT: Twins = {"cpu": (ONE_BY_ONE,), "other": (FUSED, ONE_BY_ONE)}
 
 
-def linear_of_one_input(tokens: Float[Array, "token d_in"], maps: Sequence[Map]) -> tuple[Float[Array, "token _"], ...]:
-    """`linear` of one input by several weights and biases."""
-    found: tuple[Array, ...] = choose(TWINS_OF_ONE_INPUT, tokens, maps)(tokens, maps)
+def linear_of_one_input(x: Float[Array, "*axes d_in"], maps: Sequence[Map]) -> tuple[Float[Array, "*axes _"], ...]:
+    """`linear` of one input by several weights and biases, over its last axis."""
+    found: tuple[Array, ...] = choose(TWINS_OF_ONE_INPUT, x, maps)(x, maps)
     return found

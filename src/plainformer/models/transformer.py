@@ -165,7 +165,8 @@ class Transformer(eqx.Module):
         """
         embedding_key, stack_key = split_keys(key, 2)
         tokens, seq = tokens_of(source_tokens), source.shape[1]
-        x = self._placed(self.source_embedding(source), tokens.positions(seq), seq, embedding_key)
+        at = tokens.positions(seq)
+        x = self._placed(self.source_embedding(source), at, seq, embedding_key)
         return self.encoder(x, tokens.self_mask(seq), key=stack_key, trace=trace.scope("encoder"))
 
     def decode(

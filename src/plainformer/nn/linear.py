@@ -33,9 +33,7 @@ class Linear(eqx.Module):
     @staticmethod
     def of_one_input(x: Float[Array, "*axes d_in"], maps: Sequence["Linear"]) -> tuple[Float[Array, "*axes _"], ...]:
         """Each of these maps of `x`."""
-        tokens = x.reshape(-1, x.shape[-1])
-        found = linear_of_one_input(tokens, [(one.weight, one.bias) for one in maps])
-        return tuple(y.reshape(*x.shape[:-1], y.shape[-1]) for y in found)
+        return linear_of_one_input(x, [(one.weight, one.bias) for one in maps])
 
 
 def project(

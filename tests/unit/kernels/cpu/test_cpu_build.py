@@ -107,7 +107,7 @@ def test_where_it_does_not_work_products_of_xla_serve(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(registry, "import_module", fail)
     registry._is_right.cache_clear()
-    with pytest.warns(UserWarning, match="does not work here: RuntimeError: no such instruction$"):
+    with pytest.warns(UserWarning, match="do not work here: RuntimeError: no such instruction$"):
         assert not registry.is_ready("decoding")
     monkeypatch.undo()
     registry._is_right.cache_clear()
