@@ -22,11 +22,15 @@ Bias = Float[Array, "#batch #heads #query #key"]
 Output = Float[Array, "batch heads query d_v"]
 
 
-def _like_query(query: Query, *keys_values: Array) -> list[Array]:
-    """Keys or values in the dtype of the queries, one for every head of these."""
-    of_dtype = [one.astype(query.dtype) for one in keys_values]
-    groups = query.shape[1] // keys_values[0].shape[1]
-    return of_dtype if groups == 1 else [jnp.repeat(one, groups, axis=1) for one in of_dtype]
+def _like_query(query: Query, key: Key, value: Value) -> tuple[Array, Array]:
+    """Keys and values in the dtype of the queries, one for every head of these.
+
+    Keys are repeated as a cache has them, as Kᵀ, so that no step of decoding turns all of them round.
+    """
+    key, value, groups = key.astype(query.dtype), value.astype(query.dtype), query.shape[1] // key.shape[1]
+    if groups == 1:
+        return key, value
+    return jnp.repeat(key.swapaxes(-1, -2), groups, axis=1).swapaxes(-1, -2), jnp.repeat(value, groups, axis=1)
 
 
 def _run_cpu_rows(query: Query, key: Key, value: Value, mask: AttentionMask, *_: Any) -> Output:
