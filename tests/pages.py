@@ -1,9 +1,10 @@
 """The pages that a reader has: README.md, CONTRIBUTING.md and docs/, with their links, commands and blocks of code."""
 
+import ast
 import re
 import shlex
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -83,3 +84,30 @@ def commands(line: str) -> list[list[str]]:
             end = next((at for at in range(start, len(words)) if words[at] in _ENDS), len(words))
             found.append(words[start + 1 : end])
     return found
+
+
+@cache
+def defined_in(path: Path) -> set[str]:
+    """The names that a file defines at its top, and `Class.member` for what its classes have."""
+    found: set[str] = set()
+
+    def collect(body: list[ast.stmt], prefix: str) -> None:
+        for node in body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found.add(prefix + node.name)
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            found.update(prefix + target.id for target in targets if isinstance(target, ast.Name))
+            if isinstance(node, ast.ClassDef):
+                collect(node.body, f"{prefix}{node.name}.")
+
+    collect(ast.parse(path.read_text(encoding="utf-8")).body, "")
+    return found
+
+
+@cache
+def names_of_tests() -> set[str]:
+    """Every test, every file of tests, without its suffix."""
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
+    functions = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    return functions | {path.stem for path in files}

@@ -12,7 +12,7 @@ import pytest
 from typer.main import get_command
 
 import plainformer
-from pages import GUIDES, PAGES, ROOT, Page, commands
+from pages import GUIDES, PAGES, ROOT, Page, commands, defined_in, names_of_tests
 from plainformer.cli.main import app
 from plainformer.recipe import TASKS, parse_recipe
 from plainformer.recipe.settings import settings_of
@@ -44,33 +44,6 @@ def ids(value: Any) -> str | None:
 @cache
 def page_at(path: Path) -> Page:
     return Page(path)
-
-
-@cache
-def defined_in(path: Path) -> set[str]:
-    """The names that a file defines at its top, and `Class.member` for what its classes have."""
-    found: set[str] = set()
-
-    def collect(body: list[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                found.add(prefix + node.name)
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-            found.update(prefix + target.id for target in targets if isinstance(target, ast.Name))
-            if isinstance(node, ast.ClassDef):
-                collect(node.body, f"{prefix}{node.name}.")
-
-    collect(ast.parse(path.read_text(encoding="utf-8")).body, "")
-    return found
-
-
-@cache
-def names_of_tests() -> set[str]:
-    """Every test, every file of tests, without its suffix."""
-    files = list((ROOT / "tests").rglob("test_*.py"))
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in files]
-    functions = {node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
-    return functions | {path.stem for path in files}
 
 
 @cache

@@ -1,11 +1,11 @@
 """docs/paper.md, from section and equation to file and function: every place it names is there."""
 
-import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from pages import defined_in
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "paper.md"
@@ -18,24 +18,6 @@ WRITTEN = sorted({(name, f"../{path}") for path, name in re.findall(r"`([\w./-]+
 LINKS = sorted(set(re.findall(r"\]\(([^)#\s]+)[^)]*\)", TEXT)))
 
 SECTIONS = ["3.1", "3.2.1", "3.2.2", "3.2.3", "3.3", "3.4", "3.5", "5.1", "5.2", "5.3", "5.4", "6.1"]
-
-
-@cache
-def defined_in(path: Path) -> set[str]:
-    """The names that a file defines at its top, and `Class.member` for what its classes have."""
-    found: set[str] = set()
-
-    def collect(body: list[ast.stmt], prefix: str) -> None:
-        for node in body:
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                found.add(prefix + node.name)
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-            found.update(prefix + target.id for target in targets if isinstance(target, ast.Name))
-            if isinstance(node, ast.ClassDef):
-                collect(node.body, f"{prefix}{node.name}.")
-
-    collect(ast.parse(path.read_text(encoding="utf-8")).body, "")
-    return found
 
 
 def test_the_page_names_places() -> None:

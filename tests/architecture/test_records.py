@@ -1,11 +1,11 @@
 """The decision records and what-failed.md are short, complete and listed, and what they name is there."""
 
-import ast
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from pages import names_of_tests
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -23,18 +23,6 @@ GONE = ["docs/decisions.md", "(decisions.md", "speed-rows.md", "speed-history.md
 
 def lines(path: Path) -> list[str]:
     return path.read_text(encoding="utf-8").splitlines()
-
-
-@cache
-def names_of_tests() -> frozenset[str]:
-    """Every test function of the project, and every file of tests by its stem."""
-    names = set()
-    for path in ROOT.joinpath("tests").rglob("*.py"):
-        names.add(path.stem)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.FunctionDef):
-                names.add(node.name)
-    return frozenset(names)
 
 
 def parts(text: str) -> dict[str, str]:

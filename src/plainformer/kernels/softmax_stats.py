@@ -21,10 +21,7 @@ def _by_definition(logits: Logits, targets: Targets, keeps: bool) -> SoftmaxStat
 
 CPU = Twin("cpu/softmax_stats", cpu_stats.serves, cpu_stats.fused_softmax_stats)
 TWINS: Twins = {
-    "cpu": (
-        Twin("cpu/softmax_stats", cpu_stats.serves, cpu_stats.fused_softmax_stats),
-        Twin("equations/softmax_stats", always, _by_definition),
-    ),
+    "cpu": (CPU, Twin("equations/softmax_stats", always, _by_definition)),
     "other": (Twin("xla/softmax_stats", always, _online),),
 }
 
