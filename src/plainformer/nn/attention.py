@@ -36,8 +36,8 @@ class MultiHeadAttention(eqx.Module):
     rotary: Rotary | None
     heads: int = eqx.field(static=True)
     kv_heads: int = eqx.field(static=True)
-    cache_dtype: DTypeLike | None = eqx.field(static=True, default=None)
-    inference: bool = eqx.field(static=True, default=False)
+    cache_dtype: DTypeLike | None = eqx.field(static=True)
+    inference: bool = eqx.field(static=True)
 
     def __init__(
         self,
@@ -54,6 +54,7 @@ class MultiHeadAttention(eqx.Module):
         """`kv_heads` divides `heads`; None is as many as `heads`."""
         q, k, v, o = jax.random.split(key, 4)
         self.heads, self.kv_heads, self.rotary = heads, kv_heads or heads, rotary
+        self.cache_dtype, self.inference = None, False
         self.query = Linear(d_model, heads * d_k, bias=bias, key=q)
         self.key = Linear(d_model, self.kv_heads * d_k, bias=bias, key=k)
         self.value = Linear(d_model, self.kv_heads * d_v, bias=bias, key=v)
