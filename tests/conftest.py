@@ -14,10 +14,13 @@ from typing import Any
 # Tests compile thousands of small programs and run each a few times: compiling is what takes long. XLA's older way of
 # writing out a fusion, on one thread, takes a fifth of the time, and the passes over whole programs are the same.
 # Programs are compiled as a user's are where the variable is set to nothing: XLA_FLAGS= make test
-os.environ.setdefault(
-    "XLA_FLAGS",
-    "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
-)
+# All tests but one file's are about a processor: JAX_PLATFORMS=cuda make test ARGS=tests/laws/test_on_an_accelerator.py
+if os.environ.setdefault("JAX_PLATFORMS", "cpu") == "cpu":  # XLA ends the process of a GPU that is told as much
+    os.environ.setdefault(
+        "XLA_FLAGS",
+        "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
+        "--xla_cpu_parallel_codegen_split_count=1",
+    )
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 

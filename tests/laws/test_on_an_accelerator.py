@@ -28,7 +28,8 @@ from plainformer.train.step import StepSettings, cast, make_step
 pytestmark = pytest.mark.skipif(
     devices.platform() not in ("cuda", "tpu"),
     reason="what an accelerator's own kernels compute is seen on one alone: JAX finds neither a CUDA GPU of compute "
-    "capability 8.0 or more nor a TPU here; its build for one has to be installed, too",
+    "capability 8.0 or more nor a TPU here; its build for one has to be installed, and JAX_PLATFORMS to be "
+    "cuda or tpu",
 )
 
 ROWS, HEADS, KV_HEADS, TOKENS, D_K = 3, 4, 2, 256, 64
