@@ -160,6 +160,13 @@ def test_what_none_of_ours_can_do_is_refused_in_the_words_of_the_file(name: str,
     assert str(tmp_path / "config.json") in str(caught.value)
 
 
+def test_what_is_wrong_is_said_once_however_often_it_is_read() -> None:
+    rope = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    with pytest.raises(InputError) as caught:
+        FAMILIES["llama"].config_from({"max_position_embeddings": "x", "rope_scaling": rope}, "config.json")
+    assert str(caught.value).count("max_position_embeddings") == 1
+
+
 TIED: dict[str, dict[str, Any]] = {
     "gpt2": {},
     "llama": {"tie_word_embeddings": True},
