@@ -23,7 +23,7 @@ from transformers import (
 
 from plainformer.errors import InputError
 from plainformer.folder import load_folder, read_config
-from plainformer.interop.export import Export, export_model
+from plainformer.interop.export import Export, caution, export_model
 from plainformer.interop.families import FAMILIES
 from plainformer.models.parameters import named_parameters
 
@@ -99,13 +99,16 @@ def test_an_export_is_the_same_model_there_and_here_again(name: str, written: st
     side_by_side.saved(theirs, tmp_path / "first")
     content = load_folder(tmp_path / "first")
     tokenizer = content.source_tokenizer
-    assert export_model(Export(content.model, tokenizer, tokenizer), tmp_path / "out") == written
+    export = Export(content.model, tokenizer, tokenizer)
+    assert export_model(export, tmp_path / "out") == written
     there: Any = AutoModelForCausalLM.from_pretrained(tmp_path / "out", local_files_only=True)
     ids = torch.tensor(side_by_side.drawn_ids(31, 3, 17, seed=1))
     with torch.no_grad():
         np.testing.assert_allclose(there(ids).logits, theirs(ids).logits, rtol=0, atol=side_by_side.CLOSE)
     # For a Qwen2 their AutoTokenizer takes Qwen's own way to split a text, whatever the folder says.
     way: Any = PreTrainedTokenizerFast if written.startswith("Qwen2") else AutoTokenizer
+    assert bool(caution(export)) == written.startswith("Qwen2")
+    assert ("AutoTokenizer splits" in (tmp_path / "out/README.md").read_text()) == written.startswith("Qwen2")
     reader = way.from_pretrained(tmp_path / "out", local_files_only=True)
     assert reader("w1 w7 w3")["input_ids"] == tokenizer.encode("w1 w7 w3")
     before, after = named_parameters(content.model), named_parameters(load_folder(tmp_path / "out").model)
@@ -124,7 +127,9 @@ def test_qwens_own_tokenizer_is_read_and_written(tmp_path: Path) -> None:
     tokenizer = content.source_tokenizer
     assert tokenizer.encode_batch(texts) == theirs(texts, split_special_tokens=True)["input_ids"]
     assert tokenizer.special_id("eos") == theirs.eos_token_id
-    export_model(Export(content.model, tokenizer, tokenizer), tmp_path / "out")
+    export = Export(content.model, tokenizer, tokenizer)
+    assert caution(export) == ""
+    export_model(export, tmp_path / "out")
     there: Any = AutoTokenizer.from_pretrained(tmp_path / "out", local_files_only=True)
     assert there(texts)["input_ids"] == tokenizer.encode_batch(texts)
 

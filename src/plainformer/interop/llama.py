@@ -20,6 +20,7 @@ from plainformer.interop.generation import sampling_from, sampling_keys, samplin
 from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LAYERS, Settings
 from plainformer.interop.unsupported import sampling_left_out
 from plainformer.models.config import Config, LanguageModelConfig
+from plainformer.tokenizer import Tokenizer
 
 CONTEXT, THETA = 2048, 10_000.0
 """Their defaults."""
@@ -48,6 +49,11 @@ MISTRAL_DEFAULTS = {
 
 NULL_COUNTS = ("num_key_value_heads", "sliding_window")
 """Where a null is not as good as nothing: as many as heads, and no window."""
+
+QWEN2_PIECES = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""What a piece of text is to Qwen2's tokenizer, in Oniguruma's syntax."""
 
 BIASES = {(True, True): "all", (True, False): "attention", (False, True): "feed_forward", (False, False): "all"}
 """Our `bias_in`, by their attention_bias and mlp_bias."""
@@ -220,6 +226,18 @@ def config_to(config: LanguageModelConfig) -> dict[str, Any]:
     return {**_settings_to(config), "attention_bias": config.attention_bias, "mlp_bias": config.feed_forward_bias}
 
 
+def qwen2_caution(tokenizer: Tokenizer) -> str:
+    """As `Family.caution`. transformers 5 splits the text of every Qwen2 as Qwen's does, whatever the folder says."""
+    rules = tokenizer.description
+    splits = [part.get("pattern") for part in (rules.get("pre_tokenizer") or {}).get("pretokenizers", ())]
+    if (rules.get("normalizer") or {}).get("type") == "NFC" and splits == [{"Regex": QWEN2_PIECES}, None]:
+        return ""
+    return (
+        "its AutoTokenizer splits a text as Qwen's own tokenizer does and gives other ids than ours; "
+        "PreTrainedTokenizerFast gives ours"
+    )
+
+
 def qwen2_config_to(config: LanguageModelConfig) -> dict[str, Any]:
     """As `Family.config_to`."""
     return {**_settings_to(config), "use_sliding_window": False, "max_window_layers": config.layers}
@@ -302,6 +320,7 @@ QWEN2 = replace(
     config_from=qwen2_config_from,
     differences=qwen2_differences,
     config_to=qwen2_config_to,
+    caution=qwen2_caution,
 )
 
 MISTRAL = replace(
