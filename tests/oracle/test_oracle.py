@@ -72,6 +72,7 @@ LANGUAGE_VARIANTS = {
     "gpt": replace(GPT, tie=True),
     "gpt, vocabulary padded, nothing tied": replace(GPT, pad_vocab_to=8),
     "llama": LLAMA,
+    "biases of queries, keys and values alone": replace(LLAMA, bias=True, bias_in="query_key_value"),
     "grouped": replace(LLAMA, heads=4, kv_heads=2, d_k=6, d_v=5),
     "one key and value for all": replace(GPT, heads=3, kv_heads=1, d_k=5, d_v=4, position="sinusoidal"),
     "rotary in the plane, another base": replace(

@@ -23,6 +23,8 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
 )
 
 from plainformer.adapter import Adapter, hash_of_model
@@ -43,6 +45,10 @@ def gpt2() -> Any:
 
 def llama(**settings: Any) -> Any:
     return drawn(LlamaForCausalLM(LlamaConfig(**SIZES | settings)), seed=0)
+
+
+def qwen2() -> Any:
+    return drawn(Qwen2ForCausalLM(Qwen2Config(**SIZES, num_key_value_heads=3)), seed=0)
 
 
 def bert() -> Any:
@@ -91,6 +97,7 @@ CASES: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
         lambda: llama(tie_word_embeddings=True),
         {"target_modules": ["q_proj", "gate_proj"], "use_dora": True, "layers_to_transform": [1]},
     ),
+    "qwen2": (qwen2, {"target_modules": ["k_proj", "v_proj", "o_proj"], "task_type": "CAUSAL_LM"}),
     "bert": (bert, {"target_modules": ["query", "value", "dense"], "bias": "lora_only"}),
     "bert, an output that was tied": (bert, {"target_modules": ["query", "decoder"]}),
 }
@@ -134,9 +141,10 @@ def test_more_tokens_than_the_base_has(tmp_path: Path) -> None:
     [
         (gpt2, ("query", "value", "feed_forward.inner")),
         (llama, ("query", "value", "gate", "output")),
+        (qwen2, ("query", "value", "gate", "output")),
         (bert, ("query", "key", "outer", "transform.dense")),
     ],
-    ids=["gpt2", "llama", "bert"],
+    ids=["gpt2", "llama", "qwen2", "bert"],
 )
 def test_ours_gives_our_logits_there_and_here_again(make: Any, targets: tuple[str, ...], tmp_path: Path) -> None:
     """Pairs beside a checkpoint of theirs, as training leaves them. GPT-2's queries and values are one matrix there."""

@@ -25,6 +25,10 @@ SIZES: dict[str, dict[str, Any]] = {
     "gpt2": {"n_positions": 40, "n_embd": 24, "n_head": 3, "n_layer": 2},
     "llama": {"hidden_size": 24, "intermediate_size": 31, "num_attention_heads": 4, "num_hidden_layers": 2}
     | {"max_position_embeddings": 40},
+    "qwen2": {"hidden_size": 24, "intermediate_size": 31, "num_attention_heads": 4, "num_hidden_layers": 2}
+    | {"max_position_embeddings": 40, "num_key_value_heads": 4},
+    "mistral": {"hidden_size": 32, "intermediate_size": 31, "num_attention_heads": 8, "num_hidden_layers": 2}
+    | {"max_position_embeddings": 40},
     "bert": {"hidden_size": 18, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 29}
     | {"max_position_embeddings": 20},
     "marian": {"d_model": 24, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 40}
@@ -34,6 +38,8 @@ SIZES: dict[str, dict[str, Any]] = {
 CLASSES: dict[str, tuple[Any, Any]] = {
     "gpt2": (transformers.GPT2LMHeadModel, transformers.GPT2Config),
     "llama": (transformers.LlamaForCausalLM, transformers.LlamaConfig),
+    "qwen2": (transformers.Qwen2ForCausalLM, transformers.Qwen2Config),
+    "mistral": (transformers.MistralForCausalLM, transformers.MistralConfig),
     "bert": (transformers.BertForMaskedLM, transformers.BertConfig),
     "marian": (transformers.MarianMTModel, transformers.MarianConfig),
 }
@@ -92,6 +98,15 @@ SPELLINGS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     ),
     "llama: linear in the newer object": ("llama", (), {"rope_parameters": {"rope_type": "linear", "factor": 2.5}}),
     "llama: groups by default": ("llama", ("num_key_value_heads", "head_dim"), {}),
+    "qwen2: linear, and a base beside it": (
+        "qwen2",
+        ("rope_parameters",),
+        {"rope_scaling": LINEAR, "rope_theta": 50.0},
+    ),
+    "qwen2: a window that is not used": ("qwen2", ("layer_types",), {"sliding_window": 3, "max_window_layers": 0}),
+    "qwen2: biases are no setting": ("qwen2", (), {"attention_bias": False, "mlp_bias": True}),
+    "mistral: groups by default": ("mistral", ("num_key_value_heads", "head_dim"), {}),
+    "mistral: no window by null": ("mistral", (), {"sliding_window": None}),
     "bert: no type of positions": ("bert", ("position_embedding_type",), {}),
     "marian: heads by their common name": ("marian", ("encoder_attention_heads",), {"num_attention_heads": 3}),
     "marian: width and layers by their common names": (
@@ -145,9 +160,18 @@ def test_what_none_of_ours_can_do_is_refused_in_the_words_of_the_file(name: str,
     assert str(tmp_path / "config.json") in str(caught.value)
 
 
+def test_what_is_wrong_is_said_once_however_often_it_is_read() -> None:
+    rope = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
+    with pytest.raises(InputError) as caught:
+        FAMILIES["llama"].config_from({"max_position_embeddings": "x", "rope_scaling": rope}, "config.json")
+    assert str(caught.value).count("max_position_embeddings") == 1
+
+
 TIED: dict[str, dict[str, Any]] = {
     "gpt2": {},
     "llama": {"tie_word_embeddings": True},
+    "qwen2": {"tie_word_embeddings": True},
+    "mistral": {"tie_word_embeddings": True},
     "bert": {},
     "marian": {},
     "marian, two vocabularies": {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": VOCAB},

@@ -29,7 +29,7 @@ def export(
     check_new_folder(output)
     from plainformer.decode.load import find_model, settings_of
     from plainformer.folder import load_folder
-    from plainformer.interop.export import LEFT_BEHIND, Export, export_model, left_behind
+    from plainformer.interop.export import LEFT_BEHIND, TOKENIZER, Export, caution, export_model, left_behind
 
     found = find_model(model)
     content = load_folder(found, base)
@@ -43,8 +43,9 @@ def export(
         _text_of(recipe) if recipe else None,
     )
     name = export_model(exported, output)
-    if left := left_behind(exported):
-        typer.echo(f"{output}: {LEFT_BEHIND}: {left}", err=True)
+    for what, said in ((LEFT_BEHIND, left_behind(exported)), (TOKENIZER, caution(exported))):
+        if said:
+            typer.echo(f"{output}: {what}: {said}", err=True)
     typer.echo(f"{output}: {name}")
 
 

@@ -24,6 +24,8 @@ from plainformer.tokenizer import Tokenizer
 
 LEFT_BEHIND = "settings of its search that could not go along"
 """What a card, and a command, call `left_behind`."""
+TOKENIZER = "its tokenizer"
+"""What they call `caution`."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,16 @@ def left_behind(content: Export) -> str:
     return ", ".join(family_for(content.model.config).generation_left_behind(content.generation))
 
 
+def caution(content: Export) -> str:
+    """What their readers do otherwise with the tokenizer, in one line; empty where they do the same.
+
+    Raises:
+        InputError: no family of theirs is equal to the model, or there are two tokenizers.
+    """
+    family = family_for(content.model.config)
+    return family.caution(family.spelled(_only_tokenizer(content), content.model.config))
+
+
 def export_model(content: Export, folder: Path) -> str:
     """Write the folder, and return the name of their class that reads it.
 
@@ -114,7 +126,7 @@ def export_model(content: Export, folder: Path) -> str:
         write_object(folder / "generation_config.json", decoding, sort=True)
         weights = _weights(family, model)
         parameters = sum(array.size for array in weights.values())
-        about = {**content.about, LEFT_BEHIND: left_behind(content)}
+        about = {**content.about, LEFT_BEHIND: left_behind(content), TOKENIZER: family.caution(tokenizer)}
         card = card_of(config, architecture, parameters, about, content.recipe)
         atomic.write_text(folder / "README.md", card)
         if isinstance(config, EncoderConfig) and (vectors := content.generation.get("embed")):

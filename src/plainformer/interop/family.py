@@ -72,6 +72,8 @@ class Family:
         generation_keys: our names of settings -> those of that file which was read, for errors.
         generation_left_out: what their file sets that has no counterpart here, given our tokenizer: an import says so.
         generation_left_behind: what our settings say that has no counterpart there: an export says so.
+        caution: what a reader of theirs does otherwise with the tokenizer of an export, in one line; empty where
+            it does the same.
         warning: what is to be known of a configuration that is imported, if anything: a fact's name and the fact.
     """
 
@@ -96,4 +98,5 @@ class Family:
     generation_keys: Callable[[Mapping[str, Any]], dict[str, str]] = lambda values: {}
     generation_left_out: Callable[[Mapping[str, Any], Tokenizer], list[str]] = lambda values, tokenizer: []
     generation_left_behind: Callable[[Mapping[str, Any]], list[str]] = lambda generation: []
+    caution: Callable[[Tokenizer], str] = lambda tokenizer: ""
     warning: Callable[[Any], dict[str, str]] = lambda config: {}

@@ -1,19 +1,26 @@
 """Llama (Touvron et al. 2023; Llama 3: Dubey et al. 2024): RMSNorm, rotary positions, SwiGLU, grouped heads.
 
+Two families are Llama's but for a few settings. Qwen2 (Yang et al. 2024) has biases on queries, keys and values alone.
+Mistral (Jiang et al. 2023) has none. Both may attend in a sliding window, which is refused where it is shorter than the
+context: within a window at least as long, every token sees all before it.
+
 Its linear maps are PyTorch's: matrices (d_out, d_in). The features of a head are in the order of our `Rotary`.
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.errors import shown
+from plainformer.files.json_object import is_of_type
 from plainformer.interop.differences import differing
 from plainformer.interop.family import Family, Row
 from plainformer.interop.generation import sampling_from, sampling_keys, sampling_to
 from plainformer.interop.settings import ACTIVATION_NAMES, MOST_LAYERS, Settings
 from plainformer.interop.unsupported import sampling_left_out
 from plainformer.models.config import Config, LanguageModelConfig
+from plainformer.tokenizer import Tokenizer
 
 CONTEXT, THETA = 2048, 10_000.0
 """Their defaults."""
@@ -24,6 +31,30 @@ THETAS, FACTORS = (1.0, 1e15), (1e-6, 1e6)
 NEEDED = {"linear": ("factor",), "llama3": ("factor", "low_freq_factor", "high_freq_factor")}
 """What each way to scale the rotation cannot do without."""
 
+QWEN2_DEFAULTS = {
+    "vocab_size": 151_936,
+    "intermediate_size": 22_016,
+    "num_key_value_heads": 32,
+    "max_position_embeddings": 32_768,
+    "sliding_window": 4096,
+    "max_window_layers": 28,
+}
+MISTRAL_DEFAULTS = {
+    "intermediate_size": 14_336,
+    "num_key_value_heads": 8,
+    "max_position_embeddings": 131_072,
+    "sliding_window": 4096,
+}
+"""Where they are not Llama's."""
+
+NULL_COUNTS = ("num_key_value_heads", "sliding_window")
+"""Where a null is not as good as nothing: as many as heads, and no window."""
+
+QWEN2_PIECES = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""What a piece of text is to Qwen2's tokenizer, in Oniguruma's syntax."""
+
 BIASES = {(True, True): "all", (True, False): "attention", (False, True): "feed_forward", (False, False): "all"}
 """Our `bias_in`, by their attention_bias and mlp_bias."""
 
@@ -31,6 +62,58 @@ BIASES = {(True, True): "all", (True, False): "attention", (False, True): "feed_
 def config_from(values: Mapping[str, Any], where: str) -> LanguageModelConfig:
     """As `Family.config_from`. What they drop out is attention weights, which have no dropout here."""
     read = Settings(values, where)
+    biases = read.read("attention_bias", False), read.read("mlp_bias", False)
+    return _config_of(read, values, where, {"bias": any(biases), "bias_in": BIASES[biases]})
+
+
+def qwen2_config_from(values: Mapping[str, Any], where: str) -> LanguageModelConfig:
+    """As `Family.config_from`. Where biases are is no setting of theirs."""
+    values = _with_defaults(values, QWEN2_DEFAULTS)
+    read = Settings(values, where)
+    window = values["sliding_window"] if read.read("use_sliding_window", False) else None
+    kinds = values.get("layer_types")
+    if kinds is None:
+        first, layers = read.size("max_window_layers", 28, least=0), read.size("num_hidden_layers", 32, least=0)
+        slides = first < layers
+    else:
+        slides = isinstance(kinds, list) and "sliding_attention" in kinds
+        if not isinstance(kinds, list) or any(kind not in ("full_attention", "sliding_attention") for kind in kinds):
+            read.refuse(f"layer_types is {shown(kinds)}, and known are full_attention, sliding_attention")
+        elif slides and window is None:
+            read.refuse("layer_types has sliding_attention, and no window is used")
+    if slides:
+        _require_full_window(read, window)
+    return _config_of(read, values, where, {"bias": True, "bias_in": "query_key_value"})
+
+
+def mistral_config_from(values: Mapping[str, Any], where: str) -> LanguageModelConfig:
+    """As `Family.config_from`. It has no setting of biases, and none."""
+    values = _with_defaults(values, MISTRAL_DEFAULTS)
+    read = Settings(values, where)
+    _require_full_window(read, values["sliding_window"])
+    return _config_of(read, values, where, {"bias": False, "bias_in": "all"})
+
+
+def _with_defaults(values: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The values, and a family's defaults where they say nothing. Some say something with null."""
+    return {**defaults, **{name: value for name, value in values.items() if value is not None or name in NULL_COUNTS}}
+
+
+def _require_full_window(read: Settings, window: Any) -> None:
+    """Refuses a window, None for none, that leaves a token of the context out."""
+    if window is None:
+        return
+    if not is_of_type(window, int) or window < 1:
+        read.refuse(f"sliding_window is {shown(window)} and must be a whole number from 1")
+    elif window < (context := read.size("max_position_embeddings", CONTEXT)):
+        read.refuse(
+            f"sliding_window is {window}, shorter than max_position_embeddings {context}: all tokens before are seen "
+            f"here (a max_position_embeddings of {window} would be exact)"
+        )
+
+
+def _config_of(read: Settings, values: Mapping[str, Any], where: str, biases: Mapping[str, Any]) -> LanguageModelConfig:
+    """What the three families have in common; raises InputError naming all that is wrong, if anything is."""
     read.require_plain()
     d_model = read.size("hidden_size", 4096)
     heads = read.heads("num_attention_heads", 32, d_model, "hidden_size")
@@ -40,7 +123,6 @@ def config_from(values: Mapping[str, Any], where: str) -> LanguageModelConfig:
     groups = read.size("num_key_value_heads", heads)
     if heads % groups:
         read.refuse(f"num_attention_heads {heads} is not divisible by num_key_value_heads {groups}")
-    attention_bias, mlp_bias = read.read("attention_bias", False), read.read("mlp_bias", False)
     theta, scaling = _rotation(read, values)
     wanted = {
         "vocab": read.size("vocab_size", 32_000),
@@ -59,8 +141,7 @@ def config_from(values: Mapping[str, Any], where: str) -> LanguageModelConfig:
         "rope_scaling": scaling,
         "activation": read.activation("hidden_act", "silu"),
         "gated": True,
-        "bias": attention_bias or mlp_bias,
-        "bias_in": BIASES[attention_bias, mlp_bias],
+        **biases,
         "dropout": 0.0,
         "tie": read.read("tie_word_embeddings", False),
         "pad_vocab_to": 1,
@@ -106,6 +187,29 @@ def _rotation(read: Settings, values: Mapping[str, Any]) -> tuple[float, RopeSca
 
 def differences(config: Config) -> list[str]:
     """As `Family.differences`."""
+    if not (found := _differences(config)) and config.attention_bias == "query_key_value":
+        found.append("bias_in is 'query_key_value', and theirs have the output's, too, or none")
+    return found
+
+
+def qwen2_differences(config: Config) -> list[str]:
+    """As `Family.differences`; what no Llama has either is Llama's to name."""
+    if _differences(config):
+        return ["it is no model like Llama"]
+    if config.attention_bias == "query_key_value":
+        return []
+    return [f"bias is {config.bias} in {config.bias_in}, and theirs is in query_key_value alone"]
+
+
+def mistral_differences(config: Config) -> list[str]:
+    """As `qwen2_differences`."""
+    if _differences(config):
+        return ["it is no model like Llama"]
+    return [f"bias is True in {config.bias_in}, and theirs have none"] if config.bias else []
+
+
+def _differences(config: Config) -> list[str]:
+    """From all three families."""
     if not isinstance(config, LanguageModelConfig):
         return ["it is no language model"]
     theirs = {"norm": "rms", "norm_position": "pre", "position": "rotary", "gated": True, "scale_embeddings": False}
@@ -118,7 +222,34 @@ def differences(config: Config) -> list[str]:
 
 
 def config_to(config: LanguageModelConfig) -> dict[str, Any]:
-    """As `Family.config_to`. The scaling of rotation is written where new versions and old ones look for it."""
+    """As `Family.config_to`."""
+    return {**_settings_to(config), "attention_bias": config.attention_bias, "mlp_bias": config.feed_forward_bias}
+
+
+def qwen2_caution(tokenizer: Tokenizer) -> str:
+    """As `Family.caution`. transformers 5 splits the text of every Qwen2 as Qwen's does, whatever the folder says."""
+    rules = tokenizer.description
+    splits = [part.get("pattern") for part in (rules.get("pre_tokenizer") or {}).get("pretokenizers", ())]
+    if (rules.get("normalizer") or {}).get("type") == "NFC" and splits == [{"Regex": QWEN2_PIECES}, None]:
+        return ""
+    return (
+        "its AutoTokenizer splits a text as Qwen's own tokenizer does and gives other ids than ours; "
+        "PreTrainedTokenizerFast gives ours"
+    )
+
+
+def qwen2_config_to(config: LanguageModelConfig) -> dict[str, Any]:
+    """As `Family.config_to`."""
+    return {**_settings_to(config), "use_sliding_window": False, "max_window_layers": config.layers}
+
+
+def mistral_config_to(config: LanguageModelConfig) -> dict[str, Any]:
+    """As `Family.config_to`."""
+    return {**_settings_to(config), "sliding_window": None}
+
+
+def _settings_to(config: LanguageModelConfig) -> dict[str, Any]:
+    """What the three write. The scaling of rotation is written where new versions and old ones look for it."""
     rope: dict[str, Any] = {"rope_type": "default"}
     if scaling := config.rope_scaling:
         rope = {"rope_type": "linear", "factor": float(scaling.factor)}
@@ -140,8 +271,6 @@ def config_to(config: LanguageModelConfig) -> dict[str, Any]:
         "rope_scaling": rope if config.rope_scaling else None,
         "rope_parameters": rope | {"rope_theta": float(config.rope_theta)},
         "hidden_act": ACTIVATION_NAMES[config.activation],
-        "attention_bias": config.attention_bias,
-        "mlp_bias": config.feed_forward_bias,
         "attention_dropout": 0.0,
         "tie_word_embeddings": config.tie,
     }
@@ -183,3 +312,23 @@ LLAMA = Family(
     generation_to=sampling_to,
     generation_left_out=sampling_left_out,
 )
+
+QWEN2 = replace(
+    LLAMA,
+    model_type="qwen2",
+    architecture=lambda config: "Qwen2ForCausalLM",
+    config_from=qwen2_config_from,
+    differences=qwen2_differences,
+    config_to=qwen2_config_to,
+    caution=qwen2_caution,
+)
+
+MISTRAL = replace(
+    LLAMA,
+    model_type="mistral",
+    architecture=lambda config: "MistralForCausalLM",
+    config_from=mistral_config_from,
+    differences=mistral_differences,
+    config_to=mistral_config_to,
+)
+"""A model without biases is as good a Llama, and is exported as one."""

@@ -152,4 +152,4 @@ class Settings:
     def check(self, fix: str = "no part of plainformer can do this") -> None:
         """Raises InputError naming all that was wrong, if anything was."""
         if self._wrong:
-            raise InputError("; ".join(self._wrong), where=self._where, fix=fix)
+            raise InputError("; ".join(dict.fromkeys(self._wrong)), where=self._where, fix=fix)

@@ -10,6 +10,7 @@ from plainformer.errors import InputError, shown
 from plainformer.files.json_object import is_of_type
 from plainformer.renamed import CONFIG, with_new_keys
 
+AttentionBias = bool | Literal["query_key_value"]
 Tie = Literal["three-way", "source-target", "target-output", "none"]
 ConfigT = TypeVar("ConfigT", bound="Config")
 
@@ -22,7 +23,7 @@ class Config:
 
     `d_k` and `d_v` of 0 mean d_model / heads. `pad_vocab_to` rounds the rows of the tables up; the extra ones are never
     predicted. `norm_eps` of 0 is the norm's usual: 1e-5 for LayerNorm, 1e-6 for RMSNorm. `bias_in` says which linear
-    maps of a layer have biases, where there is `bias`.
+    maps of a layer have biases, where there is `bias`; `query_key_value` is attention's without its output.
     """
 
     d_model: int = 512
@@ -36,7 +37,7 @@ class Config:
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     gated: bool = False
     bias: bool = True
-    bias_in: Literal["all", "attention", "feed_forward"] = "all"
+    bias_in: Literal["all", "attention", "feed_forward", "query_key_value"] = "all"
     norm_eps: float = 0.0
     dropout: float = 0.1
     scale_embeddings: bool = True
@@ -95,14 +96,16 @@ class Config:
         return self.norm_eps or {"layer": 1e-5, "rms": 1e-6}[self.norm]
 
     @property
-    def attention_bias(self) -> bool:
-        """Whether the linear maps of attention have biases."""
+    def attention_bias(self) -> AttentionBias:
+        """Which linear maps of attention have biases: all, none, or those of queries, keys and values alone."""
+        if self.bias and self.bias_in == "query_key_value":
+            return "query_key_value"
         return self.bias and self.bias_in != "feed_forward"
 
     @property
     def feed_forward_bias(self) -> bool:
         """Whether the linear maps of the feed-forward have biases."""
-        return self.bias and self.bias_in != "attention"
+        return self.bias and self.bias_in in ("all", "feed_forward")
 
     def rows(self, vocab: int) -> int:
         """Rows of an embedding table for `vocab` tokens, padding included."""

@@ -1,6 +1,7 @@
 """Multi-head attention (section 3.2.2) around equation 1."""
 
 import dataclasses
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -46,19 +47,19 @@ class MultiHeadAttention(eqx.Module):
         d_k: int,
         d_v: int,
         *,
-        bias: bool,
+        bias: bool | Literal["query_key_value"],
         kv_heads: int | None = None,
         rotary: Rotary | None = None,
         key: PRNGKeyArray,
     ) -> None:
-        """`kv_heads` divides `heads`; None is as many as `heads`."""
+        """`kv_heads` divides `heads`; None is as many. A `bias` of "query_key_value" leaves the output without one."""
         q, k, v, o = jax.random.split(key, 4)
         self.heads, self.kv_heads, self.rotary = heads, kv_heads or heads, rotary
         self.cache_dtype, self.inference = None, False
-        self.query = Linear(d_model, heads * d_k, bias=bias, key=q)
-        self.key = Linear(d_model, self.kv_heads * d_k, bias=bias, key=k)
-        self.value = Linear(d_model, self.kv_heads * d_v, bias=bias, key=v)
-        self.output = Linear(heads * d_v, d_model, bias=bias, key=o)
+        self.query = Linear(d_model, heads * d_k, bias=bool(bias), key=q)
+        self.key = Linear(d_model, self.kv_heads * d_k, bias=bool(bias), key=k)
+        self.value = Linear(d_model, self.kv_heads * d_v, bias=bool(bias), key=v)
+        self.output = Linear(heads * d_v, d_model, bias=bias is True, key=o)
 
     def for_inference(self, cache_dtype: DTypeLike | None, *, has_kernels: bool) -> "MultiHeadAttention":
         """The same attention, its cache in `cache_dtype`; with `has_kernels`, by kernels without a gradient."""

@@ -211,10 +211,15 @@ class Tokenizer:
 
     # At rest
 
+    @property
+    def description(self) -> Any:
+        """The vocabulary and the rules as JSON has them: what a `tokenizer.json` holds, where it is one."""
+        return self._backend.described()
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256, in hex, of the vocabulary, the rules and the roles: equal only for tokenizers that do the same."""
-        whole = {"tokenizer": self._backend.described(), "special": asdict(self.special)}
+        whole = {"tokenizer": self.description, "special": asdict(self.special)}
         canonical = json.dumps(whole, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()
 

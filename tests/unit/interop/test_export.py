@@ -22,7 +22,12 @@ LLAMA = replace(
 )
 
 
-@pytest.mark.parametrize(("config", "name"), [(GPT, "GPT2LMHeadModel"), (LLAMA, "LlamaForCausalLM")])
+QWEN2 = replace(LLAMA, bias=True, bias_in="query_key_value")
+CLASSES = [(GPT, "GPT2LMHeadModel"), (replace(GPT, bias_in="query_key_value"), "GPT2LMHeadModel")]
+CLASSES += [(LLAMA, "LlamaForCausalLM"), (QWEN2, "Qwen2ForCausalLM")]
+
+
+@pytest.mark.parametrize(("config", "name"), CLASSES)
 def test_the_way_out_and_back_is_exact(config: LanguageModelConfig, name: str, tmp_path: Path) -> None:
     """Weights to the bit, logits too; padding of the vocabulary is cut off."""
     model = LanguageModel(config, key=jax.random.key(1))
