@@ -15,6 +15,7 @@ _DEFINED = re.compile(
     r'^\s*(?:module|func\.func(?: (?:public|private|nested))?|sdy\.mesh|\S+\.global)\s+(@"(?:[^"\\]|\\.)*"|@[\w$.-]+)'
 )
 _NAMES = re.compile(r'(, )?\bjax\.(?:result_info|arg_info) = "(?:[^"\\]|\\.)*"(?(1)|(?:, )?)')
+_BARE = re.compile(r"(?<=>) \{\}(?=[,)])")  # attributes of an argument that had a name alone; not of a dimension
 _CALL = re.compile(r"custom_call @([\w$.-]+)")
 _DIGEST = re.compile(r"[._-](?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}\b")
 _FUNCTION = re.compile(r"  func\.func (?:public |private )?(@\w+)")
@@ -31,7 +32,7 @@ def normalised(text: str) -> str:
     functions go.
     """
     lines = [
-        _without_pointers(_NAMES.sub("", line).replace(" {}", "") if "jax." in line else line)
+        _without_pointers(_BARE.sub("", _NAMES.sub("", line)) if "jax." in line else line)
         for line in map(str.rstrip, _without_places(text))
         if line
     ]
