@@ -81,8 +81,11 @@ def compare(before: Path, after: Path, renamed: Mapping[str, str], *, only: str 
     """
     one = Side(before, renamed)
     other = Side(after, {new: new for new in renamed.values()})
+    if empty := [str(side.folder) for side in (one, other) if not side.commands]:
+        raise SystemExit(f"{' and '.join(empty)}: no dump is there")
     without_borders = _inlining() if inlined else None
-    outcomes = {name: _outcome(one, other, name, without_borders) for name in sorted({*one.commands, *other.commands})}
+    names = sorted(name for name in {*one.commands, *other.commands} if only in name.partition("/")[0])
+    outcomes = {name: _outcome(one, other, name, without_borders) for name in names}
     _print_table({**one.commands, **other.commands}, outcomes)
     for old, new in renamed.items():
         print(f"the CPU kernel {old} is called {new} after it")

@@ -19,6 +19,7 @@ _CALL = re.compile(r"custom_call @([\w$.-]+)")
 _DIGEST = re.compile(r"[._-](?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{8,}\b")
 _FUNCTION = re.compile(r"  func\.func (?:public |private )?(@\w+)")
 _VALUE = re.compile(r"%\w+(?:#\d+)?")
+_RESULTS = re.compile(r"\s*(%\w+)(?::\d+)? = ")
 _CALLED = re.compile(r"\s*(?:(%\w+)(?::(\d+))? = )?(?:func\.)?call (@\w+)\((.*?)\)")
 _POINTER = re.compile(r"\b\d{9,}\b")
 
@@ -72,6 +73,8 @@ def _written_out(body: list[str], bodies: dict[str, list[str]], numbers: "iterto
     """The lines of a function, those of the ones that it calls in place of the calls."""
     given: dict[str, str] = {}  # what stands for the results of calls
     for line in body:
+        if results := _RESULTS.match(line):  # a name of a region that has ended is used again
+            given = {name: value for name, value in given.items() if name.partition("#")[0] != results[1]}
         line = _renamed(line, given)
         if (call := _CALLED.match(line)) is None:
             yield line

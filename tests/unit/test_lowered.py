@@ -106,6 +106,22 @@ def test_programs_are_the_same_without_the_borders_of_their_functions(module) ->
     assert written_out(with_borders) != written_out(another)
 
 
+def test_the_result_of_a_call_ends_with_its_region(module) -> None:
+    """What a loop's condition calls a value, its body calls another, with another type."""
+    stablehlo, written_out = module("stablehlo"), module("lowered_table")._inlining()
+
+    def doubled(x):
+        return jax.lax.fori_loop(0, 3, lambda _, c: c + c, x)  # one of several results of a loop
+
+    def loop(inner: Any) -> Any:
+        return lambda x: jax.lax.while_loop(lambda c: inner(c).sum() < 3, lambda c: c[:, :2].sum() + c, x)
+
+    with_borders, without = (stablehlo.normalised(lowered(loop(inner))) for inner in (jax.jit(doubled), doubled))
+    assert "%1 = func.call" in with_borders
+    assert "%1 = stablehlo.slice" in with_borders
+    assert written_out(with_borders) == written_out(without)
+
+
 def test_every_pair_of_settings_occurs_that_may(module) -> None:
     cases, axes = module("lowered_cases"), {"a": (1, 2, 3), "b": (4, 5), "c": (6, 7), "d": (8, 9)}
 
@@ -141,6 +157,8 @@ def test_a_folder_is_compared_with_another(module, tmp_path, capsys) -> None:
     assert compare(renamed)[0] == 1
     code, said = compare(renamed, {"product": "matmul"})
     assert (code, "the CPU kernel product is called matmul after it" in said) == (0, True)
+    assert module("lowered_table").compare(before, renamed, {}, only="no run", inlined=False, lines=9) == 0
+    assert "0 of 0 commands" in capsys.readouterr().out
     changed = folder("changed", {"a": ("same\n", []), "d": ("call @plainformer_product(2)\n", ["plainformer_product"])})
     code, said = compare(changed)
     assert (code, "DIFFERS: 1 equal, 1 gone, 1 new" in said) == (1, True)
