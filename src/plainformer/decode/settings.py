@@ -15,11 +15,11 @@ from plainformer.decode.limits import (
     MOST_PENALTY,
     MOST_RATIO,
     MOST_TOKENS,
+    LengthPenalty,
 )
 from plainformer.errors import InputError, reason, shown
 from plainformer.files.json_object import is_of_type
 
-LengthPenalty = Literal["gnmt", "average", "none"]
 Beam = Literal["shrinking", "full"]
 EarlyStopping = Literal["never", "heuristic", "first"]
 

@@ -12,10 +12,11 @@ from plainformer.decode.limits import (
     MOST_MARGIN,
     MOST_PENALTY,
     MOST_RATIO,
+    LengthPenalty,
 )
 from plainformer.evaluate.bleu import BleuTokenizer
 from plainformer.files.validation import broken
-from plainformer.models.config import TransformerConfig
+from plainformer.models.config import AbsolutePosition, DecoderStart, Tie, TransformerConfig
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.sections import (
     Count,
@@ -123,13 +124,11 @@ class TransformerOptions(ShapeOptions):
 
     encoder_layers: int | None = Field(default=None, ge=1, description="Layers of the encoder.")
     decoder_layers: int | None = Field(default=None, ge=1, description="Layers of the decoder.")
-    position: Literal["sinusoidal", "learned"] | None = Field(default=None, description="Position encoding (§3.5).")
+    position: AbsolutePosition | None = Field(default=None, description="Position encoding (§3.5).")
     max_len: int | None = Field(default=None, ge=1, description="Positions a learned table has.")
-    tie: Literal["three-way", "source-target", "target-output", "none"] | None = Field(
-        default=None, description="Which embedding tables are one (§3.4: three-way)."
-    )
+    tie: Tie | None = Field(default=None, description="Which embedding tables are one (§3.4: three-way).")
     output_bias: bool | None = Field(default=None, description="A bias of every token's logit, as Marian has it.")
-    decoder_start: Literal["token", "zero"] | None = Field(
+    decoder_start: DecoderStart | None = Field(
         default=None, description="The decoder's first input: a token, or its position alone (Marian, CTranslate2)."
     )
 
@@ -155,9 +154,7 @@ class DecodeOptions(Section):
     """[decode]: how the model is searched for a translation (§6.1)."""
 
     beam_size: int = Field(default=4, ge=1, le=MOST_BEAM, description="Hypotheses kept; 1 = greedy.")
-    length_penalty: Literal["gnmt", "average", "none"] = Field(
-        default="gnmt", description="((5+len)/6)^alpha, len^alpha, 1."
-    )
+    length_penalty: LengthPenalty = Field(default="gnmt", description="((5+len)/6)^alpha, len^alpha, 1.")
     alpha: float = Field(default=0.6, ge=-MOST_ALPHA, le=MOST_ALPHA, description="Exponent of the length penalty.")
     max_ratio: float = Field(
         default=1.0, ge=0.0, le=MOST_RATIO, description="Longest output: max_ratio x source length + max_margin tokens."
