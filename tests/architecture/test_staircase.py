@@ -20,6 +20,7 @@ FLOORS = (
         "files",
         "given",
         "lazy",
+        "named",
         "renamed",
         "runtime",
         "shapes",

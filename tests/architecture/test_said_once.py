@@ -1,4 +1,4 @@
-"""A choice between names is defined once: what recipes, configurations and commands offer is one list."""
+"""What several rooms need is defined once: the choices of a setting, and the names of parameters."""
 
 import ast
 from collections import defaultdict
@@ -25,3 +25,9 @@ def test_no_choice_is_written_twice() -> None:
             places[choice].append(str(path.relative_to(SOURCE)))
     assert len(places) > 10
     assert not {tuple(sorted(choice)): where for choice, where in places.items() if len(where) > 1}
+
+
+def test_leaves_are_named_in_one_place() -> None:
+    """What files of weights, checkpoints, adapters and messages call a parameter is one name."""
+    naming = {path.name for path in SOURCE.rglob("*.py") if "keystr" in path.read_text(encoding="utf-8")}
+    assert naming == {"named.py"}
