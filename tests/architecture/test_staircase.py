@@ -37,6 +37,7 @@ FLOORS = (
     {"quantize"},
     {"adapter", "interop", "kinds"},
     {"objective", "folder"},
+    {"locate"},
     {"train", "decode"},
     {"evaluate", "inspect"},
     {"recipe"},
