@@ -38,6 +38,7 @@ import numpy as np
 from plainformer.decode.beam_state import SLOTS, Query, Search
 from plainformer.decode.beam_step import extended, looked_at
 from plainformer.decode.constraints import Candidates, Constraints, best_candidates, next_logprobs
+from plainformer.decode.length_penalty import length_weights
 from plainformer.decode.protocols import EncoderDecoder, Hypotheses
 from plainformer.decode.settings import GenerationSettings
 from plainformer.equations.masks import AttentionMask
@@ -86,7 +87,7 @@ def make_query(
     allowed_tokens: Bool[Array, " tokens"] | None = None,
 ) -> Query:
     """What searches targets of up to `length` tokens; `allowed_tokens` as for `beam_search`."""
-    weights = jnp.asarray(settings.length_weights(length))
+    weights = jnp.asarray(length_weights(settings, length))
     return Query(
         model,
         jnp.int32(0),

@@ -1,10 +1,7 @@
-"""How to search: what a recipe and `generation_config.json` say about decoding. No JAX is imported here."""
+"""How to search: what a recipe and `generation_config.json` say of decoding. Imports neither JAX nor NumPy."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
-
-import numpy as np
 
 from plainformer import renamed
 from plainformer.decode.limits import (
@@ -23,12 +20,6 @@ from plainformer.files.json_object import is_of_type
 Beam = Literal["shrinking", "full"]
 EarlyStopping = Literal["never", "heuristic", "first"]
 
-PENALTIES: dict[LengthPenalty, Callable[[np.ndarray, float], np.ndarray]] = {
-    "gnmt": lambda length, alpha: ((5.0 + length) / 6.0) ** alpha,  # Wu et al. 2016, equation 14
-    "average": lambda length, alpha: length**alpha,
-    "none": lambda length, alpha: np.ones_like(length),
-}
-
 
 class SettingError(InputError):
     """A setting that will not do.
@@ -46,9 +37,6 @@ class SettingError(InputError):
     def called(self, name: str, where: str | None) -> InputError:
         """The same of a setting that has another name, in another place."""
         return InputError(f"{name} {self.said}", where=where, fix=self.fix)
-
-
-LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30  # of a length: a log-probability times it stays a number, too
 
 
 @dataclass(frozen=True)
@@ -105,7 +93,10 @@ class GenerationSettings:
             self,
             {
                 "beam_size": (1 <= self.beam_size <= MOST_BEAM, f"give 1 to {MOST_BEAM}"),
-                "length_penalty": (self.length_penalty in PENALTIES, f"choose one of {', '.join(PENALTIES)}"),
+                "length_penalty": (
+                    self.length_penalty in get_args(LengthPenalty),
+                    f"choose one of {', '.join(get_args(LengthPenalty))}",
+                ),
                 "alpha": (abs(self.alpha) <= MOST_ALPHA, f"give {-MOST_ALPHA:g} to {MOST_ALPHA:g}"),
                 "max_ratio": (0.0 <= self.max_ratio <= MOST_RATIO, f"give 0 to {MOST_RATIO:g}"),
                 "max_margin": (0 <= self.max_margin <= MOST_MARGIN, f"give 0 to {MOST_MARGIN}"),
@@ -139,26 +130,6 @@ class GenerationSettings:
         """
         bound = max(1, int(self.max_ratio * source_length) + self.max_margin)
         return bound if limit is None else min(bound, limit)
-
-    def length_weights(self, longest: int) -> np.ndarray:
-        """What a log-probability is multiplied by to give a score, for every length from 0 to `longest`, float32.
-
-        One over the length penalty; that of length 0, never used, is 1. A product of float32 numbers is the same
-        everywhere, where a division may be compiled into one of two roundings. Lengths that `check_length` refuses
-        have the last weight that is none too small or too large.
-        """
-        return np.concatenate([[1.0], np.clip(self._weights(longest), LEAST_WEIGHT, MOST_WEIGHT)]).astype(np.float32)
-
-    def check_length(self, longest: int) -> None:
-        """Raises InputError where the scores of outputs of up to so many tokens are no numbers of 32 bits."""
-        weights = self._weights(longest)
-        if not (weights.min() >= LEAST_WEIGHT and weights.max() <= MOST_WEIGHT):
-            said = f"is {self.alpha:g}, with which the length penalty of {longest:,} tokens is no number of 32 bits"
-            raise SettingError("alpha", said, fix="give one nearer to 0, or allow fewer tokens")
-
-    def _weights(self, longest: int) -> np.ndarray:
-        lengths = np.arange(1, longest + 1, dtype=np.float64)
-        return 1.0 / PENALTIES[self.length_penalty](lengths, self.alpha)
 
 
 @dataclass(frozen=True)
@@ -253,6 +224,9 @@ def check_tokens(settings: GenerationSettings | SamplingSettings, size: int) -> 
 
 PAPER = GenerationSettings()
 """The paper's search (section 6.1)."""
+
+SAMPLING = SamplingSettings()
+"""Draws from the whole distribution, as it is."""
 
 
 Settings = TypeVar("Settings", GenerationSettings, SamplingSettings)
