@@ -60,7 +60,8 @@ def load(
     Args:
         weights: float32, bfloat16, int8 or w8a8: what the weights of a translator or writer are rounded to for
             decoding, for w8a8 the inputs of their products as well (`quantize`). Scores of given texts are computed
-            in float32 all the same. For int8 and w8a8 other processes compile CPU kernels, the first time.
+            in float32 all the same. The model is loaded as it is; its parts are swapped for rounded ones when it first
+            decodes, and both are kept. For int8 and w8a8 other processes compile CPU kernels, the first time.
         base: the model that an adapter belongs to, where it is not where the adapter says.
         say: told what a folder of another library says about decoding that has no counterpart here; a warning if not
             given, None where nothing is decoded.

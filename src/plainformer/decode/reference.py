@@ -1,7 +1,7 @@
 """Decoding as one would write it on paper: one text, no cache, no batch, plain Python over NumPy.
 
-`beam_search` is the definition that `beam.py` must equal; it searches to the end, never stopping early. `continuation`
-is the one that `continuation.py` must equal.
+`beam_search` is the definition that `beam.py` must equal; a shrinking beam is searched to the end here. `continuation`
+is the one that `sampling_loop.py` must equal.
 """
 
 from collections.abc import Callable, Container, Sequence

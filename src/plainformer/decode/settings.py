@@ -52,12 +52,15 @@ class GenerationSettings:
         n_best: hypotheses returned a sentence, at most beam_size.
         no_repeat_ngram: no n-gram of this size occurs twice in an output; 0 allows repeats.
         repetition_penalty: divides (or multiplies, where negative) the logits of tokens already generated; 1 is none.
-        beam: what becomes of a hypothesis that has ended. In a `shrinking` beam it keeps its place, and fewer go on; in
-            a `full` one it is put aside, the best beam_size of its kind are kept, and as many go on as before. The
-            second is how the Hugging Face library and CTranslate2 search. A beam of one is greedy in either.
-        early_stopping: when the search of a sentence ends, in a full beam that has beam_size ended hypotheses: `never`
-            before no active one can become better than one of these; `heuristic`, when none would be better if it
-            ended here, with this length, which can miss a better one; `first`, at once.
+        beam: what becomes of a hypothesis that has ended. In a `shrinking` beam it still counts as one of the
+            beam_size, so one fewer is extended from then on. In a `full` one it does not: beam_size are extended at
+            every step, and beside them the best beam_size that ended are kept, which is how the Hugging Face library
+            and CTranslate2 search. A beam of one is greedy in either.
+        early_stopping: when the search of a sentence ends before its length bound. `never`: when no active hypothesis
+            can still become better than what is returned of a shrinking beam, or kept of a full one, so that the
+            result is the same as without ending. Of a full beam alone, once beam_size hypotheses have ended:
+            `heuristic`, when none would be better if it ended here, with this length, which can miss a better one;
+            `first`, at once.
         min_tokens: the end of sentence is not generated before so many tokens, itself among them, unless no other token
             is allowed.
         forced_bos: an id that every output begins with, at no cost; None is none.
@@ -112,7 +115,7 @@ class GenerationSettings:
                 "early_stopping": (
                     self.early_stopping in get_args(EarlyStopping)
                     and (self.beam == "full" or self.early_stopping == "never"),
-                    f"choose one of {', '.join(get_args(EarlyStopping))}; a shrinking beam never stops early",
+                    f"choose one of {', '.join(get_args(EarlyStopping))}; in a shrinking beam, never",
                 ),
                 "min_tokens": (0 <= self.min_tokens <= MOST_TOKENS, f"give 0 (none) to {MOST_TOKENS}"),
                 "forced_bos": (
