@@ -46,9 +46,9 @@ def main() -> None:
 
 def export(run: Path, folder: Path) -> bool:
     """Write the folder; whether the decoder starts from zero."""
-    from plainformer.decode.load import find_model
     from plainformer.folder import load_folder
     from plainformer.interop.export import Export, export_model
+    from plainformer.locate import find_model
 
     content = load_folder(find_model(run))
     tokenizers = content.source_tokenizer, content.target_tokenizer

@@ -26,7 +26,8 @@ def demo(
     begin_cpu_kernels()
     begin_work(one_heap=False)
     from plainformer.data.phrasebook import examples
-    from plainformer.decode.load import find_model, load
+    from plainformer.decode.load import load
+    from plainformer.locate import find_model
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe
     from plainformer.train.checkpoint import silence_orbax

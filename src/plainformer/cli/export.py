@@ -27,9 +27,10 @@ def export(
     if to not in LAYOUTS:
         raise InputError(f"{to!r} is no layout that is known", where="--to", fix=f"choose {', '.join(LAYOUTS)}")
     check_new_folder(output)
-    from plainformer.decode.load import find_model, settings_of
+    from plainformer.decode.load import settings_of
     from plainformer.folder import load_folder
     from plainformer.interop.export import LEFT_BEHIND, TOKENIZER, Export, caution, export_model, left_behind
+    from plainformer.locate import find_model
 
     found = find_model(model)
     content = load_folder(found, base)

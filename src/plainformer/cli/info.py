@@ -65,8 +65,8 @@ def _find(model: str, vocab: int | None, base: Path | None) -> "tuple[AnyConfig,
         title = f"preset {model}, with a {joint}vocabulary of {vocab or preset.vocab:,}"
         return preset.make(vocab), [title, preset.about]
     if folder.is_dir():
-        from plainformer.decode.load import find_model
         from plainformer.folder import check_weights, read_config
+        from plainformer.locate import find_model
 
         found = find_model(folder)
         config, about = read_config(found, base)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Annotated, NamedTuple, cast
 
 import typer
 
 from plainformer.cli.bad_lines import BadLines
 from plainformer.errors import InputError
+from plainformer.tokenizer.truncation import Truncate
 
 if TYPE_CHECKING:
     from plainformer.tokenizer import Tokenizer
@@ -26,7 +27,7 @@ Lines = tuple[list[str], list[str]]
 """The place of each line, and the lines."""
 
 TruncateOption = Annotated[
-    Literal["head", "tail", "both", "no"] | None,
+    Truncate | None,
     typer.Option(
         "--truncate",
         metavar="head|tail|both|no",

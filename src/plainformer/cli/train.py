@@ -81,7 +81,7 @@ def train(
         begin_cpu_kernels()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
-    from plainformer.decode.load import find_model
+    from plainformer.locate import find_model
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe
     from plainformer.train.checkpoint import silence_orbax

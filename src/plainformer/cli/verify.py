@@ -27,9 +27,9 @@ def verify(
     Where they are above the tolerance, the first layer that departs is named, and the exit code is 1. It needs the
     library: pip install 'plainformer[huggingface]'.
     """
-    from plainformer.decode.load import find_model
     from plainformer.folder import load_folder
     from plainformer.interop.verify import compare
+    from plainformer.locate import find_model
 
     if not against.is_dir():
         fix = or_near(against, "name one that the library has written")

@@ -1,6 +1,6 @@
 """IDS -> IDS: search for the most probable target of a source, texts that go on by chance, gaps filled, labels, scores.
 
-Names are loaded when first used, so that the settings can be read without JAX, and their limits without NumPy.
+Names are loaded when first used, so that the settings can be read without JAX and NumPy.
 """
 
 from typing import TYPE_CHECKING

@@ -6,7 +6,8 @@ The definition, which `reference.py` spells out for one sentence:
   the length penalty, where the length counts the end of sentence.
 - A sentence starts with one live hypothesis, the empty one. At every step each live hypothesis is extended with every
   token, and the best K - f extensions by log-probability are kept, where K is the beam size and f the number of
-  hypotheses already finished. A kept one that ends in end of sentence is finished and leaves: the beam shrinks.
+  hypotheses already finished. A kept one that ends in end of sentence is finished: it is extended no more and still
+  counts as one of the K, so the beam shrinks.
 - The rest live on, until the sentence's own length bound: there they are finished as they are, marked as not ended.
 - The search of a sentence ends when nothing lives, or when nothing that lives can displace one of the best `n_best`
   finished ones. Log-probabilities only fall and the penalty only grows with length, so a live hypothesis can reach
@@ -16,8 +17,9 @@ The definition, which `reference.py` spells out for one sentence:
 
 A beam of one is greedy search.
 
-That is the shrinking beam. In a full one (`GenerationSettings.beam`), which is how other libraries search, those that
-ended are put aside: K go on, the K best that ended are kept, and a setting says when these are enough.
+That is the shrinking beam. In a full one (`GenerationSettings.beam`), which is how other libraries search, finished
+hypotheses do not count: K are extended at every step, the K best finished ones are kept beside them, and
+`GenerationSettings.early_stopping` says when these are enough.
 
 How it is computed: the rows of a beam are tokens side by side in one sequence, and share the state of the decoder.
 Every step takes one slot of the state, which is a place for each row; a mask lets a row see the places of its own
@@ -38,6 +40,7 @@ import numpy as np
 from plainformer.decode.beam_state import SLOTS, Query, Search
 from plainformer.decode.beam_step import extended, looked_at
 from plainformer.decode.constraints import Candidates, Constraints, best_candidates, next_logprobs
+from plainformer.decode.length_penalty import length_weights
 from plainformer.decode.protocols import EncoderDecoder, Hypotheses
 from plainformer.decode.settings import GenerationSettings
 from plainformer.equations.masks import AttentionMask
@@ -86,7 +89,7 @@ def make_query(
     allowed_tokens: Bool[Array, " tokens"] | None = None,
 ) -> Query:
     """What searches targets of up to `length` tokens; `allowed_tokens` as for `beam_search`."""
-    weights = jnp.asarray(settings.length_weights(length))
+    weights = jnp.asarray(length_weights(settings, length))
     return Query(
         model,
         jnp.int32(0),

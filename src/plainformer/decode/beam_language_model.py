@@ -9,6 +9,7 @@ from plainformer.decode.batch import check_vocabulary
 from plainformer.decode.beam import first, ranked, run
 from plainformer.decode.beam_state import SLOTS, Query, Search
 from plainformer.decode.constraints import Constraints
+from plainformer.decode.length_penalty import check_length, length_weights
 from plainformer.decode.protocols import Hypothesis
 from plainformer.decode.sampling_loop import read, round_up
 from plainformer.decode.settings import GenerationSettings, check_tokens
@@ -43,7 +44,7 @@ def best_continuations(
     if not prompt:
         raise InputError("the prompt is empty", fix="give at least one token")
     check_tokens(settings, config.vocab)
-    settings.check_length(max_tokens)
+    check_length(settings, max_tokens)
     if settings.forced_eos and eos is None and not settings.end_tokens:
         raise InputError("there is no end of text to force", where="generation.forced_eos", fix="leave it out")
     needed = len(prompt) - 1 + max_tokens  # the last token is not read
@@ -68,7 +69,7 @@ def best_continuations(
         settings.beam_size,
         min(SLOTS, max_tokens),
     )
-    weights = jnp.asarray(settings.length_weights(max_tokens))
+    weights = jnp.asarray(length_weights(settings, max_tokens))
     how = constraints, settings.n_best, settings.beam, settings.early_stopping
     query = Query(model, jnp.int32(known.shape[1]), weights, jnp.asarray(allowed_tokens), *how, before=capacity)
     found = ranked(run(query, search), settings.n_best)

@@ -34,7 +34,7 @@ def extended(query: Query, search: Search, candidates: Candidates) -> Search:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# A beam in which those that ended keep their places
+# A shrinking beam: finished hypotheses count as rows of the beam
 # ---------------------------------------------------------------------------------------------------------------------
 
 
@@ -83,7 +83,7 @@ def _stop_where_settled(search: Search, weights: Float[Array, " lengths"], n_bes
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# A beam that stays full, those that ended being put aside
+# A full beam: finished hypotheses are kept beside its rows
 # ---------------------------------------------------------------------------------------------------------------------
 
 

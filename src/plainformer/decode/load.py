@@ -6,27 +6,20 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from plainformer.adapter import ADAPTER_CONFIG
 from plainformer.decode.mask_filler import MaskFiller
 from plainformer.decode.text_classifier import TextClassifier
 from plainformer.decode.text_generator import TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.devices import default_device
 from plainformer.errors import InputError, shown
-from plainformer.folder import Model, ModelFolder, has_weights, load_folder, read_config
+from plainformer.folder import Model, ModelFolder, load_folder
 from plainformer.given import place
 from plainformer.kernels.cpu import build
+from plainformer.locate import find_model
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
 from plainformer.quantize.linear import INT8, Precision
-from plainformer.spelling import command, tells_the_shell
-
-PLACES = ("average", "best", "last")
-"""The model folders of a run; the first that is there is used."""
-
-PLACES_OF_CLASSIFIER = ("best", "average", "last")
-"""Those of a classifier's run, which is often past its best when it ends."""
 
 VERBS: dict[type, str] = {
     Translator: "translate",
@@ -67,7 +60,8 @@ def load(
     Args:
         weights: float32, bfloat16, int8 or w8a8: what the weights of a translator or writer are rounded to for
             decoding, for w8a8 the inputs of their products as well (`quantize`). Scores of given texts are computed
-            in float32 all the same. For int8 and w8a8 other processes compile CPU kernels, the first time.
+            in float32 all the same. The model is loaded as it is; its parts are swapped for rounded ones when it first
+            decodes, and both are kept. For int8 and w8a8 other processes compile CPU kernels, the first time.
         base: the model that an adapter belongs to, where it is not where the adapter says.
         say: told what a folder of another library says about decoding that has no counterpart here; a warning if not
             given, None where nothing is decoded.
@@ -133,31 +127,3 @@ def load_as(
         what = f"this model is for plainformer {own}, not for {verb or VERBS[first]}"
         raise InputError(what, where=str(folder))
     return found
-
-
-def find_model(folder: Path) -> Path:
-    """The model folder that `folder` is or, as a run, holds: its average, else its best, else its last.
-
-    A classifier's best comes before its average.
-
-    Raises:
-        InputError: a folder is there, and no model in it, or one that is damaged.
-    """
-    if any((folder / name).exists() for name in ("config.json", ADAPTER_CONFIG)) or not folder.is_dir():
-        return folder
-    if kept := [name for name in PLACES if has_weights(folder / name)]:
-        config, _ = read_config(folder / kept[0])
-        order = PLACES_OF_CLASSIFIER if getattr(config, "labels", ()) else PLACES
-        return folder / min(kept, key=order.index)
-    if (folder / "recipe.toml").exists():
-        on = command("plainformer", "train", folder / "recipe.toml", "--run", folder, "--resume")
-        arguments = f"plainformer.load_recipe({str(folder / 'recipe.toml')!r}), {str(folder)!r}, resume=True"
-        on = on if tells_the_shell() else f"plainformer.run_recipe({arguments})"
-        raise InputError("this run has left no model yet", where=str(folder), fix=f"let it end, or go on with {on}")
-    inside = sorted(entry.name for entry in folder.iterdir() if _holds_model(entry))
-    fix = f"it holds {', '.join(inside[:5])}: name one of them, as {folder / inside[0]}" if inside else "train one"
-    raise InputError("this folder holds no model", where=str(folder), fix=fix)
-
-
-def _holds_model(folder: Path) -> bool:
-    return any(has_weights(folder / place) for place in (".", *PLACES))

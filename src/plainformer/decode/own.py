@@ -1,5 +1,6 @@
 """The settings of decoding that a folder has, or what is wrong with them: that is said when something is decoded."""
 
+from plainformer.decode.length_penalty import check_length
 from plainformer.decode.settings import GenerationSettings, SettingError, Settings, changed, check_tokens
 from plainformer.errors import InputError
 from plainformer.folder import GenerationFile, ModelFolder
@@ -25,7 +26,7 @@ def settings_in(
         settings = changed(defaults, dict(content.generation))
         check_named(settings, content.target_tokenizer, size)
         if isinstance(settings, GenerationSettings):
-            settings.check_length(settings.bound(0, longest))  # what an output may have whatever its source
+            check_length(settings, settings.bound(0, longest))  # what an output may have whatever its source
     except InputError as error:
         return defaults, error if error is file.damage else _in_their_words(error, file)
     return settings, None

@@ -1,7 +1,7 @@
 """Decoding as one would write it on paper: one text, no cache, no batch, plain Python over NumPy.
 
-`beam_search` is the definition that `beam.py` must equal; it searches to the end, never stopping early. `continuation`
-is the one that `continuation.py` must equal.
+`beam_search` is the definition that `beam.py` must equal; a shrinking beam is searched to the end here. `continuation`
+is the one that `sampling_loop.py` must equal.
 """
 
 from collections.abc import Callable, Container, Sequence
@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from plainformer.decode.length_penalty import length_weights
 from plainformer.decode.protocols import EncoderDecoder, Hypothesis
 from plainformer.decode.sampling import in_range
 from plainformer.decode.settings import GenerationSettings, SamplingSettings
@@ -160,7 +161,7 @@ def is_over(finished: list[Hypothesis], best: float, step: int, bound: int, sett
     """Whether a full beam stops, where the `best` that lives has this log-probability."""
     if len(finished) < settings.beam_size or settings.early_stopping == "first":
         return len(finished) == settings.beam_size
-    weights = settings.length_weights(bound)
+    weights = length_weights(settings, bound)
     hoped = min(weights[step], weights[bound]) if settings.early_stopping == "never" else weights[step]
     return bool(best * hoped <= finished[-1].score)
 
@@ -188,7 +189,7 @@ def next_logprobs(
 
 def hypothesis(ids: list[int], total: np.float32, settings: GenerationSettings, ends: Sequence[int]) -> Hypothesis:
     """A sequence that is complete, its end of sentence counted in its length and then cut off."""
-    weight = settings.length_weights(len(ids))[-1]
+    weight = length_weights(settings, len(ids))[-1]
     ended = ids[-1] in ends
     return Hypothesis(tuple(ids[:-1] if ended else ids), float(total * weight), float(total), ended)
 

@@ -1,10 +1,7 @@
-"""How to search: what a recipe and `generation_config.json` say about decoding. No JAX is imported here."""
+"""How to search: what a recipe and `generation_config.json` say of decoding. Imports neither JAX nor NumPy."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar, get_args, get_type_hints
-
-import numpy as np
 
 from plainformer import renamed
 from plainformer.decode.limits import (
@@ -15,19 +12,13 @@ from plainformer.decode.limits import (
     MOST_PENALTY,
     MOST_RATIO,
     MOST_TOKENS,
+    LengthPenalty,
 )
 from plainformer.errors import InputError, reason, shown
 from plainformer.files.json_object import is_of_type
 
-LengthPenalty = Literal["gnmt", "average", "none"]
 Beam = Literal["shrinking", "full"]
 EarlyStopping = Literal["never", "heuristic", "first"]
-
-PENALTIES: dict[LengthPenalty, Callable[[np.ndarray, float], np.ndarray]] = {
-    "gnmt": lambda length, alpha: ((5.0 + length) / 6.0) ** alpha,  # Wu et al. 2016, equation 14
-    "average": lambda length, alpha: length**alpha,
-    "none": lambda length, alpha: np.ones_like(length),
-}
 
 
 class SettingError(InputError):
@@ -48,9 +39,6 @@ class SettingError(InputError):
         return InputError(f"{name} {self.said}", where=where, fix=self.fix)
 
 
-LEAST_WEIGHT, MOST_WEIGHT = 1e-30, 1e30  # of a length: a log-probability times it stays a number, too
-
-
 @dataclass(frozen=True)
 class GenerationSettings:
     """How to search. The defaults are the paper's (section 6.1): beam 4, alpha 0.6, up to the source's length + 50.
@@ -64,12 +52,15 @@ class GenerationSettings:
         n_best: hypotheses returned a sentence, at most beam_size.
         no_repeat_ngram: no n-gram of this size occurs twice in an output; 0 allows repeats.
         repetition_penalty: divides (or multiplies, where negative) the logits of tokens already generated; 1 is none.
-        beam: what becomes of a hypothesis that has ended. In a `shrinking` beam it keeps its place, and fewer go on; in
-            a `full` one it is put aside, the best beam_size of its kind are kept, and as many go on as before. The
-            second is how the Hugging Face library and CTranslate2 search. A beam of one is greedy in either.
-        early_stopping: when the search of a sentence ends, in a full beam that has beam_size ended hypotheses: `never`
-            before no active one can become better than one of these; `heuristic`, when none would be better if it
-            ended here, with this length, which can miss a better one; `first`, at once.
+        beam: what becomes of a hypothesis that has ended. In a `shrinking` beam it still counts as one of the
+            beam_size, so one fewer is extended from then on. In a `full` one it does not: beam_size are extended at
+            every step, and beside them the best beam_size that ended are kept, which is how the Hugging Face library
+            and CTranslate2 search. A beam of one is greedy in either.
+        early_stopping: when the search of a sentence ends before its length bound. `never`: when no active hypothesis
+            can still become better than what is returned of a shrinking beam, or kept of a full one, so that the
+            result is the same as without ending. Of a full beam alone, once beam_size hypotheses have ended:
+            `heuristic`, when none would be better if it ended here, with this length, which can miss a better one;
+            `first`, at once.
         min_tokens: the end of sentence is not generated before so many tokens, itself among them, unless no other token
             is allowed.
         forced_bos: an id that every output begins with, at no cost; None is none.
@@ -105,7 +96,10 @@ class GenerationSettings:
             self,
             {
                 "beam_size": (1 <= self.beam_size <= MOST_BEAM, f"give 1 to {MOST_BEAM}"),
-                "length_penalty": (self.length_penalty in PENALTIES, f"choose one of {', '.join(PENALTIES)}"),
+                "length_penalty": (
+                    self.length_penalty in get_args(LengthPenalty),
+                    f"choose one of {', '.join(get_args(LengthPenalty))}",
+                ),
                 "alpha": (abs(self.alpha) <= MOST_ALPHA, f"give {-MOST_ALPHA:g} to {MOST_ALPHA:g}"),
                 "max_ratio": (0.0 <= self.max_ratio <= MOST_RATIO, f"give 0 to {MOST_RATIO:g}"),
                 "max_margin": (0 <= self.max_margin <= MOST_MARGIN, f"give 0 to {MOST_MARGIN}"),
@@ -121,7 +115,7 @@ class GenerationSettings:
                 "early_stopping": (
                     self.early_stopping in get_args(EarlyStopping)
                     and (self.beam == "full" or self.early_stopping == "never"),
-                    f"choose one of {', '.join(get_args(EarlyStopping))}; a shrinking beam never stops early",
+                    f"choose one of {', '.join(get_args(EarlyStopping))}; in a shrinking beam, never",
                 ),
                 "min_tokens": (0 <= self.min_tokens <= MOST_TOKENS, f"give 0 (none) to {MOST_TOKENS}"),
                 "forced_bos": (
@@ -139,26 +133,6 @@ class GenerationSettings:
         """
         bound = max(1, int(self.max_ratio * source_length) + self.max_margin)
         return bound if limit is None else min(bound, limit)
-
-    def length_weights(self, longest: int) -> np.ndarray:
-        """What a log-probability is multiplied by to give a score, for every length from 0 to `longest`, float32.
-
-        One over the length penalty; that of length 0, never used, is 1. A product of float32 numbers is the same
-        everywhere, where a division may be compiled into one of two roundings. Lengths that `check_length` refuses
-        have the last weight that is none too small or too large.
-        """
-        return np.concatenate([[1.0], np.clip(self._weights(longest), LEAST_WEIGHT, MOST_WEIGHT)]).astype(np.float32)
-
-    def check_length(self, longest: int) -> None:
-        """Raises InputError where the scores of outputs of up to so many tokens are no numbers of 32 bits."""
-        weights = self._weights(longest)
-        if not (weights.min() >= LEAST_WEIGHT and weights.max() <= MOST_WEIGHT):
-            said = f"is {self.alpha:g}, with which the length penalty of {longest:,} tokens is no number of 32 bits"
-            raise SettingError("alpha", said, fix="give one nearer to 0, or allow fewer tokens")
-
-    def _weights(self, longest: int) -> np.ndarray:
-        lengths = np.arange(1, longest + 1, dtype=np.float64)
-        return 1.0 / PENALTIES[self.length_penalty](lengths, self.alpha)
 
 
 @dataclass(frozen=True)
@@ -253,6 +227,9 @@ def check_tokens(settings: GenerationSettings | SamplingSettings, size: int) -> 
 
 PAPER = GenerationSettings()
 """The paper's search (section 6.1)."""
+
+SAMPLING = SamplingSettings()
+"""Draws from the whole distribution, as it is."""
 
 
 Settings = TypeVar("Settings", GenerationSettings, SamplingSettings)

@@ -13,6 +13,7 @@ from plainformer.decode.beam import make_query
 from plainformer.decode.beam_state import Query
 from plainformer.decode.constraints import Constraints
 from plainformer.decode.continuous_batching import Shape, compile_ahead, is_ready, search_pool, shape_of
+from plainformer.decode.length_penalty import check_length
 from plainformer.decode.parallel_search import searches_at_once, side_by_side
 from plainformer.decode.plan import Costs, Planner, shares
 from plainformer.decode.protocols import EncoderDecoder, Hypothesis
@@ -66,7 +67,7 @@ def generate(
     closed = [[*source, closing] for source in sources]
     limit, at_once = position_limit(config), searches_at_once()
     max_lengths = [settings.bound(len(source), limit) for source in closed]  # of each sentence, whatever its batch
-    settings.check_length(max(max_lengths, default=1))
+    check_length(settings, max(max_lengths, default=1))
 
     def query(width: int) -> Query:
         return make_query(model, settings, constraints, settings.bound(width, limit), mask)

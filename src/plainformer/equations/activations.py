@@ -1,13 +1,11 @@
 """The activations of feed-forward networks (section 3.3 has ReLU)."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import jax
 
+from plainformer.equations.names import ActivationName as ActivationName
 from plainformer.shapes import Array
-
-ActivationName = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "relu": jax.nn.relu,  # max(0, x), equation 2

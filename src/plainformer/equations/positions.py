@@ -1,15 +1,13 @@
 """Where a token stands: sinusoidal encodings (section 3.5), and the rotation of queries and keys (Su et al. 2021)."""
 
 import math
-from typing import Literal
 
 import jax.numpy as jnp
 import numpy as np
 
+from plainformer.equations.names import SinusoidalOrder as SinusoidalOrder
 from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.shapes import Array, Float, Int
-
-SinusoidalOrder = Literal["interleaved", "half"]
 
 
 def sinusoids(

@@ -4,10 +4,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 
-import jax
-
 from plainformer.folder import AnyConfig, abstract_model
 from plainformer.models.config import LanguageModelConfig, SingleStackConfig, TransformerConfig
+from plainformer.models.parameters import named_shapes
 
 
 @dataclass(frozen=True)
@@ -24,10 +23,7 @@ class Part:
 
 def parts(config: AnyConfig) -> list[Part]:
     """Every parameter array of the model that `config` describes, without making it. A tied table stands once."""
-    return [
-        Part(jax.tree_util.keystr(path, simple=True, separator="."), leaf.shape)
-        for path, leaf in jax.tree_util.tree_leaves_with_path(abstract_model(config))
-    ]
+    return [Part(name, shape) for name, shape in named_shapes(abstract_model(config)).items()]
 
 
 def count(config: AnyConfig) -> int:

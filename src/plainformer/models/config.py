@@ -5,11 +5,18 @@ from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from plainformer.equations.names import ActivationName, SinusoidalOrder
 from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.errors import InputError, shown
 from plainformer.files.json_object import is_of_type
 from plainformer.renamed import CONFIG, with_new_keys
 
+# The variants by name, as recipes say them, too.
+NormName = Literal["layer", "rms"]
+NormPosition = Literal["post", "pre"]
+AbsolutePosition = Literal["sinusoidal", "learned"]
+Position = Literal["learned", "sinusoidal", "rotary"]
+DecoderStart = Literal["token", "zero"]
 AttentionBias = bool | Literal["query_key_value"]
 Tie = Literal["three-way", "source-target", "target-output", "none"]
 ConfigT = TypeVar("ConfigT", bound="Config")
@@ -31,10 +38,10 @@ class Config:
     heads: int = 8
     d_k: int = 0
     d_v: int = 0
-    norm: Literal["layer", "rms"] = "layer"
-    norm_position: Literal["post", "pre"] = "post"
-    sinusoidal_order: Literal["interleaved", "half"] = "interleaved"
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
+    norm: NormName = "layer"
+    norm_position: NormPosition = "post"
+    sinusoidal_order: SinusoidalOrder = "interleaved"
+    activation: ActivationName = "relu"
     gated: bool = False
     bias: bool = True
     bias_in: Literal["all", "attention", "feed_forward", "query_key_value"] = "all"
@@ -163,11 +170,11 @@ class TransformerConfig(Config):
     target_vocab: int
     encoder_layers: int = 6
     decoder_layers: int = 6
-    position: Literal["sinusoidal", "learned"] = "sinusoidal"
+    position: AbsolutePosition = "sinusoidal"
     max_len: int = 512
     tie: Tie = "three-way"
     output_bias: bool = False
-    decoder_start: Literal["token", "zero"] = "token"
+    decoder_start: DecoderStart = "token"
 
     @property
     def vocabularies(self) -> tuple[int, int]:
@@ -198,7 +205,7 @@ class SingleStackConfig(Config):
     context: int
     layers: int = 12
     kv_heads: int = 0
-    position: Literal["learned", "sinusoidal", "rotary"] = "learned"
+    position: Position = "learned"
     rope_theta: float = 10_000.0
     rope_scaling: RopeScaling | None = None
     tie: bool = True
@@ -235,8 +242,8 @@ class LanguageModelConfig(SingleStackConfig):
     """A decoder without memory. The defaults are those of the smallest GPT-2 (Radford et al. 2019)."""
 
     context: int = 1024
-    norm_position: Literal["post", "pre"] = "pre"
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu_tanh"
+    norm_position: NormPosition = "pre"
+    activation: ActivationName = "gelu_tanh"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,7 +263,7 @@ class EncoderConfig(SingleStackConfig):
     """
 
     context: int = 512
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "gelu"
+    activation: ActivationName = "gelu"
     labels: tuple[str, ...] = ()
     token_types: int = 0
     embedding_norm: bool = False

@@ -11,6 +11,7 @@ from plainformer.models.config import EncoderConfig, LanguageModelConfig, Transf
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
 from plainformer.models.transformer import Transformer
+from plainformer.named import named_leaves
 
 Model = Transformer | LanguageModel | MaskedLanguageModel | Classifier
 AnyConfig = TransformerConfig | LanguageModelConfig | EncoderConfig
@@ -30,22 +31,17 @@ def abstract_model(config: AnyConfig) -> Any:
 
 def named_shapes(skeleton: eqx.Module) -> dict[str, tuple[int, ...]]:
     """The shape of every parameter by its path in the model: `encoder.layers.0.self_attention.query.weight`."""
-    return {name: leaf.shape for name, leaf in _named(skeleton).items()}
+    return {name: leaf.shape for name, leaf in named_leaves(skeleton).items()}
 
 
 def named_parameters(model: eqx.Module) -> dict[str, jax.Array]:
     """Every parameter by its path in the model, as `named_shapes` names them."""
-    return _named(eqx.filter(model, eqx.is_inexact_array))
+    return named_leaves(eqx.filter(model, eqx.is_inexact_array))
 
 
 def with_weights(skeleton: Any, weights: Mapping[str, Any]) -> Any:
     """The model of this shape with these weights, by the names of `named_shapes`; others may be among them."""
-    return jax.tree.unflatten(jax.tree.structure(skeleton), [weights[name] for name in _named(skeleton)])
-
-
-def _named(model: Any) -> dict[str, Any]:
-    leaves = jax.tree_util.tree_leaves_with_path(model)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+    return jax.tree.unflatten(jax.tree.structure(skeleton), [weights[name] for name in named_leaves(skeleton)])
 
 
 def with_zero_biases(model: Any, config: AnyConfig) -> Any:

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from plainformer.named import name_of, named_leaves
 from plainformer.nn.linear import Linear
 from plainformer.shapes import Array, Float, PRNGKeyArray
 
@@ -61,7 +62,7 @@ def adapt(model: Model, names: Collection[str], *, rank: int, alpha: float, key:
     keys = dict(zip(chosen, jax.random.split(key, len(chosen)), strict=True))
 
     def beside(path: Any, part: Any) -> Any:
-        name = _name(path)
+        name = name_of(path)
         return LowRank(part, rank, alpha / rank, key=keys[name]) if name in keys else part
 
     return jax.tree_util.tree_map_with_path(beside, model, is_leaf=lambda part: isinstance(part, Linear))
@@ -87,9 +88,5 @@ def named_pairs(model: eqx.Module) -> dict[str, LowRank]:
 
 
 def _named(model: eqx.Module, kind: type[Any]) -> dict[str, Any]:
-    found = jax.tree_util.tree_leaves_with_path(model, is_leaf=lambda part: isinstance(part, kind))
-    return {_name(path): part for path, part in found if isinstance(part, kind)}
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
+    found = named_leaves(model, is_leaf=lambda part: isinstance(part, kind))
+    return {name: part for name, part in found.items() if isinstance(part, kind)}

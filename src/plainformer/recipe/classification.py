@@ -19,6 +19,7 @@ from plainformer.recipe.sections import (
     with_dev_set,
 )
 from plainformer.recipe.text import VocabularyOptions
+from plainformer.tokenizer.truncation import Truncate
 
 
 class LabelledOptions(Section):
@@ -39,7 +40,7 @@ class LabelledOptions(Section):
         ge=1,
         description="Tokens of a text that are read, which a new model's context follows; unset: all that it can read.",
     )
-    truncate: Literal["head", "tail", "both", "no"] = Field(
+    truncate: Truncate = Field(
         default="head",
         description="Of a longer text, which tokens are read: the first, the last, half of each; no: it is left out.",
     )

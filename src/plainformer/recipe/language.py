@@ -4,6 +4,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
+from plainformer.decode.limits import LEAST_PENALTY, MOST_PENALTY, MOST_TOKENS
+from plainformer.decode.settings import SAMPLING
 from plainformer.models.config import LanguageModelConfig
 from plainformer.recipe.sections import Samples, Section, StackOptions, TrainOptions
 from plainformer.recipe.text import TextRecipe
@@ -24,17 +26,24 @@ class LanguageTrainOptions(TrainOptions):
 class GenerateOptions(Section):
     """[generate]: how the model writes, unless it is told otherwise."""
 
-    max_tokens: int = Field(default=200, ge=1, description="The most tokens written.")
-    temperature: float = Field(default=1.0, ge=0.0, description="Divides the logits; 0 = the most probable token.")
-    top_k: int = Field(default=0, ge=0, description="Only the so many most probable tokens; 0 = all.")
+    max_tokens: int = Field(default=SAMPLING.max_tokens, ge=1, le=MOST_TOKENS, description="The most tokens written.")
+    temperature: float = Field(
+        default=SAMPLING.temperature, ge=0.0, description="Divides the logits; 0 = the most probable token."
+    )
+    top_k: int = Field(default=SAMPLING.top_k, ge=0, description="Only the so many most probable tokens; 0 = all.")
     top_p: float = Field(
-        default=1.0, gt=0.0, le=1.0, description="Only the most probable that have this share; 1 = all."
+        default=SAMPLING.top_p, gt=0.0, le=1.0, description="Only the most probable that have this share; 1 = all."
     )
-    min_p: float = Field(default=0.0, ge=0.0, le=1.0, description="Only tokens so probable beside the best; 0 = all.")
+    min_p: float = Field(
+        default=SAMPLING.min_p, ge=0.0, le=1.0, description="Only tokens so probable beside the best; 0 = all."
+    )
     repetition_penalty: float = Field(
-        default=1.0, gt=0.0, description="Makes tokens already there less likely; 1 = off."
+        default=SAMPLING.repetition_penalty,
+        ge=LEAST_PENALTY,
+        le=MOST_PENALTY,
+        description="Makes tokens already there less likely; 1 = off.",
     )
-    seed: int = Field(default=0, ge=0, lt=2**32, description="Of the choices.")
+    seed: int = Field(default=SAMPLING.seed, ge=0, lt=2**32, description="Of the choices.")
 
 
 class LanguageRecipe(TextRecipe):

@@ -10,9 +10,10 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from plainformer.equations.names import ActivationName, SinusoidalOrder
 from plainformer.errors import InputError
 from plainformer.files.validation import broken, first_error
-from plainformer.models.config import SingleStackConfig
+from plainformer.models.config import NormName, NormPosition, Position, SingleStackConfig
 from plainformer.models.presets import PRESETS
 
 # TOML knows lists only; a frozen recipe holds tuples.
@@ -106,16 +107,10 @@ class ShapeOptions(Section):
     heads: int | None = Field(default=None, ge=1, description="Attention heads (§3.2.2).")
     d_k: int | None = Field(default=None, ge=0, description="Width of a head's queries and keys; 0 = d_model / heads.")
     d_v: int | None = Field(default=None, ge=0, description="Width of a head's values; 0 = d_model / heads.")
-    norm: Literal["layer", "rms"] | None = Field(default=None, description="LayerNorm, or RMSNorm.")
-    norm_position: Literal["post", "pre"] | None = Field(
-        default=None, description="Norm after the sum (§3.1), or before."
-    )
-    sinusoidal_order: Literal["interleaved", "half"] | None = Field(
-        default=None, description="Order of sines and cosines."
-    )
-    activation: Literal["relu", "gelu", "gelu_tanh", "silu"] | None = Field(
-        default=None, description="In the feed-forward."
-    )
+    norm: NormName | None = Field(default=None, description="LayerNorm, or RMSNorm.")
+    norm_position: NormPosition | None = Field(default=None, description="Norm after the sum (§3.1), or before.")
+    sinusoidal_order: SinusoidalOrder | None = Field(default=None, description="Order of sines and cosines.")
+    activation: ActivationName | None = Field(default=None, description="In the feed-forward.")
     gated: bool | None = Field(default=None, description="A gated feed-forward (GLU).")
     bias: bool | None = Field(default=None, description="Biases in the linear layers.")
     dropout: Rate | None = Field(default=None, description="Residual and embedding dropout (§5.4).")
@@ -170,7 +165,7 @@ class StackOptions(ShapeOptions):
     kv_heads: int | None = Field(
         default=None, ge=0, description="Heads of keys and values, each shared by several of queries; 0 = heads."
     )
-    position: Literal["learned", "sinusoidal", "rotary"] | None = Field(default=None, description="Position encoding.")
+    position: Position | None = Field(default=None, description="Position encoding.")
     rope_theta: float | None = Field(default=None, gt=0.0, description="rotary only: base of the angles.")
     tie: bool | None = Field(default=None, description="The embedding's table is the output projection.")
 

@@ -12,10 +12,13 @@ from plainformer.decode.limits import (
     MOST_MARGIN,
     MOST_PENALTY,
     MOST_RATIO,
+    MOST_TOKENS,
+    LengthPenalty,
 )
+from plainformer.decode.settings import PAPER
 from plainformer.evaluate.bleu import BleuTokenizer
 from plainformer.files.validation import broken
-from plainformer.models.config import TransformerConfig
+from plainformer.models.config import AbsolutePosition, DecoderStart, Tie, TransformerConfig
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.sections import (
     Count,
@@ -123,13 +126,11 @@ class TransformerOptions(ShapeOptions):
 
     encoder_layers: int | None = Field(default=None, ge=1, description="Layers of the encoder.")
     decoder_layers: int | None = Field(default=None, ge=1, description="Layers of the decoder.")
-    position: Literal["sinusoidal", "learned"] | None = Field(default=None, description="Position encoding (§3.5).")
+    position: AbsolutePosition | None = Field(default=None, description="Position encoding (§3.5).")
     max_len: int | None = Field(default=None, ge=1, description="Positions a learned table has.")
-    tie: Literal["three-way", "source-target", "target-output", "none"] | None = Field(
-        default=None, description="Which embedding tables are one (§3.4: three-way)."
-    )
+    tie: Tie | None = Field(default=None, description="Which embedding tables are one (§3.4: three-way).")
     output_bias: bool | None = Field(default=None, description="A bias of every token's logit, as Marian has it.")
-    decoder_start: Literal["token", "zero"] | None = Field(
+    decoder_start: DecoderStart | None = Field(
         default=None, description="The decoder's first input: a token, or its position alone (Marian, CTranslate2)."
     )
 
@@ -154,19 +155,30 @@ class TranslationTrainOptions(TrainOptions):
 class DecodeOptions(Section):
     """[decode]: how the model is searched for a translation (§6.1)."""
 
-    beam_size: int = Field(default=4, ge=1, le=MOST_BEAM, description="Hypotheses kept; 1 = greedy.")
-    length_penalty: Literal["gnmt", "average", "none"] = Field(
-        default="gnmt", description="((5+len)/6)^alpha, len^alpha, 1."
+    beam_size: int = Field(default=PAPER.beam_size, ge=1, le=MOST_BEAM, description="Hypotheses kept; 1 = greedy.")
+    length_penalty: LengthPenalty = Field(default=PAPER.length_penalty, description="((5+len)/6)^alpha, len^alpha, 1.")
+    alpha: float = Field(
+        default=PAPER.alpha, ge=-MOST_ALPHA, le=MOST_ALPHA, description="Exponent of the length penalty."
     )
-    alpha: float = Field(default=0.6, ge=-MOST_ALPHA, le=MOST_ALPHA, description="Exponent of the length penalty.")
     max_ratio: float = Field(
-        default=1.0, ge=0.0, le=MOST_RATIO, description="Longest output: max_ratio x source length + max_margin tokens."
+        default=PAPER.max_ratio,
+        ge=0.0,
+        le=MOST_RATIO,
+        description="Longest output: max_ratio x source length + max_margin tokens.",
     )
-    max_margin: int = Field(default=50, ge=0, le=MOST_MARGIN, description="See max_ratio.")
-    n_best: int = Field(default=1, ge=1, description="Translations given for a sentence.")
-    no_repeat_ngram: int = Field(default=0, ge=0, description="Forbid repeating an n-gram of this length; 0 = off.")
+    max_margin: int = Field(default=PAPER.max_margin, ge=0, le=MOST_MARGIN, description="See max_ratio.")
+    n_best: int = Field(default=PAPER.n_best, ge=1, description="Translations given for a sentence.")
+    no_repeat_ngram: int = Field(
+        default=PAPER.no_repeat_ngram,
+        ge=0,
+        le=MOST_TOKENS,
+        description="Forbid repeating an n-gram of this length; 0 = off.",
+    )
     repetition_penalty: float = Field(
-        default=1.0, ge=LEAST_PENALTY, le=MOST_PENALTY, description="Makes tokens already written less likely; 1 = off."
+        default=PAPER.repetition_penalty,
+        ge=LEAST_PENALTY,
+        le=MOST_PENALTY,
+        description="Makes tokens already written less likely; 1 = off.",
     )
 
     @model_validator(mode="after")

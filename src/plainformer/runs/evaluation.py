@@ -14,7 +14,7 @@ from plainformer.data.labelled import Labelled, read_labelled
 from plainformer.data.masking import Masking
 from plainformer.data.text import read_text
 from plainformer.data.tokens import Counts, encode_text
-from plainformer.decode.load import find_model, load_as, settings_of
+from plainformer.decode.load import load_as, settings_of
 from plainformer.decode.mask_filler import MaskFiller
 from plainformer.decode.text_classifier import TextClassifier
 from plainformer.decode.text_generator import TextGenerator
@@ -27,6 +27,7 @@ from plainformer.evaluate.report import Result, write_report
 from plainformer.evaluate.text import evaluate_text
 from plainformer.files import toml
 from plainformer.folder import load_folder, read_config
+from plainformer.locate import find_model
 from plainformer.models.config import EncoderConfig, SingleStackConfig, TransformerConfig
 from plainformer.recipe import (
     ClassificationRecipe,

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plainformer.adapter import Adapter
-from plainformer.decode.load import PLACES
 from plainformer.errors import InputError, some_of
 from plainformer.folder import Model, ModelFolder, named_parameters
+from plainformer.locate import PLACES
 from plainformer.nn.lora import adapt, merge, named_linears, named_pairs
 from plainformer.recipe.finetune import TuneOptions
 from plainformer.runs.pretrained import Pretrained

@@ -3,10 +3,10 @@
 from pathlib import Path
 
 from plainformer.adapter import ADAPTER_CONFIG
-from plainformer.decode.load import find_model
 from plainformer.errors import InputError
 from plainformer.files.atomic import check_new_folder
 from plainformer.folder import load_folder, save_folder
+from plainformer.locate import find_model
 
 
 def merge_adapter(model: Path, folder: Path, base: Path | None = None) -> Path:

@@ -7,10 +7,11 @@ from typing import Any
 import jax
 
 from plainformer.adapter import base_of, hash_of_model
-from plainformer.decode.load import USERS, VERBS, find_model
+from plainformer.decode.load import USERS, VERBS
 from plainformer.errors import InputError
 from plainformer.folder import AnyConfig, Model, ModelFolder, abstract_model, load_folder, read_config
 from plainformer.given import or_near
+from plainformer.locate import find_model
 from plainformer.models.config import EncoderConfig
 from plainformer.recipe.sections import ShapeOptions
 from plainformer.shapes import PRNGKeyArray

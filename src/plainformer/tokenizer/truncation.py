@@ -1,7 +1,7 @@
 """A text that is longer than what is read at once, made to fit: its head is kept, its tail, or half of each."""
 
 from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 from plainformer.errors import InputError, shown
 
@@ -9,7 +9,7 @@ Truncate = Literal["head", "tail", "both", "no"]
 """What is kept of a longer text: its first tokens, its last, half of each (Sun et al. 2019, "How to fine-tune BERT for
 text classification", section 5.3.1, have a quarter and the rest), or `no`: it is left out, or refused."""
 
-WAYS: tuple[Truncate, ...] = ("head", "tail", "both", "no")
+WAYS: tuple[Truncate, ...] = get_args(Truncate)
 
 FIX = f"choose {', '.join(WAYS)}"
 

@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from plainformer.errors import WorkError
+from plainformer.named import named_leaves
 from plainformer.nn.stack import unstack_layers
 from plainformer.spelling import option
 from plainformer.train.state import TrainState
@@ -238,8 +239,7 @@ def _named(state: TrainState) -> dict[str, Any]:
     """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested, nor on whether
     layers are in a loop: those are taken apart in the host's memory, not on a device that may be full."""
     arrays = unstack_layers(eqx.filter(state, eqx.is_array), take=lambda leaf, index: np.array(np.asarray(leaf)[index]))
-    leaves = jax.tree_util.tree_leaves_with_path(arrays)
-    return {jax.tree_util.keystr(path, simple=True, separator="."): leaf for path, leaf in leaves}
+    return named_leaves(arrays)
 
 
 def _checksum(arrays: Mapping[str, Any]) -> int:

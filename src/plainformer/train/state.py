@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from plainformer.named import name_of, named_leaves
 from plainformer.nn.stack import unstack_layers
 from plainformer.objective import LossSums
 from plainformer.shapes import Array, Bool, Int
@@ -57,7 +58,7 @@ def parameter_names(model: Model) -> list[str]:
     Those of layers in a loop are named, and counted, as if they were written out.
     """
     parameters = unstack_layers(eqx.filter(model, eqx.is_inexact_array), take=lambda leaf, index: leaf)
-    return [_name(path) for path, _ in jax.tree_util.tree_leaves_with_path(parameters)]
+    return list(named_leaves(parameters))
 
 
 def split(model: Model, frozen: Collection[str]) -> tuple[Any, Any]:
@@ -66,10 +67,6 @@ def split(model: Model, frozen: Collection[str]) -> tuple[Any, Any]:
     Each has None where the other has something; `equinox.combine` makes the model of them again.
     """
     trains = jax.tree_util.tree_map_with_path(
-        lambda path, leaf: eqx.is_inexact_array(leaf) and _name(path) not in frozen, model
+        lambda path, leaf: eqx.is_inexact_array(leaf) and name_of(path) not in frozen, model
     )
     return eqx.partition(model, trains)
-
-
-def _name(path: Any) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")

@@ -15,6 +15,7 @@ import pytest
 from plainformer.decode import GenerationSettings, Hypothesis, beam, beam_search, reference
 from plainformer.decode.batch import pad_rows
 from plainformer.decode.beam_step import top_k
+from plainformer.decode.length_penalty import length_weights
 from plainformer.errors import InputError
 from plainformer.kernels.cpu import registry
 
@@ -255,10 +256,10 @@ def test_the_length_bound_is_the_papers_and_never_none() -> None:
 
 
 def test_length_penalties_are_those_of_their_papers() -> None:
-    np.testing.assert_allclose(GenerationSettings(alpha=0.6).length_weights(7)[[1, 7]], [1.0, 2.0**-0.6], rtol=1e-6)
+    np.testing.assert_allclose(length_weights(GenerationSettings(alpha=0.6), 7)[[1, 7]], [1.0, 2.0**-0.6], rtol=1e-6)
     average = GenerationSettings(length_penalty="average", alpha=0.5)
-    np.testing.assert_allclose(average.length_weights(9), [1, 1, *(n**-0.5 for n in range(2, 10))], rtol=1e-6)
-    np.testing.assert_array_equal(GenerationSettings(length_penalty="none").length_weights(3), np.ones(4))
+    np.testing.assert_allclose(length_weights(average, 9), [1, 1, *(n**-0.5 for n in range(2, 10))], rtol=1e-6)
+    np.testing.assert_array_equal(length_weights(GenerationSettings(length_penalty="none"), 3), np.ones(4))
 
 
 @pytest.mark.parametrize("early_stopping", ["never", "heuristic", "first"])

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from plainformer.decode.settings import GenerationSettings, SamplingSettings
 from plainformer.errors import InputError
 from plainformer.files.validation import descriptions
 from plainformer.models.config import EncoderConfig, LanguageModelConfig
@@ -17,6 +18,9 @@ from plainformer.recipe import (
     parse_recipe,
     resume_conflicts,
 )
+from plainformer.recipe.language import GenerateOptions
+from plainformer.recipe.sections import Section
+from plainformer.recipe.translation import DecodeOptions
 
 # Of every task the least that makes a recipe, and one that changes what is its own.
 LEAST = {
@@ -204,3 +208,26 @@ def test_settings_that_will_not_do_are_one_line(task: str, overrides: list[str],
 def test_an_unknown_task_is_named_with_its_line(task: str, near: str) -> None:
     with pytest.raises(InputError, match=rf"r\.toml:1: there is no task \"{task}\"; (did you mean )?{near}"):
         recipe_of(task, LEAST["language-model"])
+
+
+@pytest.mark.parametrize(
+    ("options", "settings"), [(DecodeOptions, GenerationSettings), (GenerateOptions, SamplingSettings)]
+)
+def test_a_recipe_accepts_the_settings_that_decoding_accepts(options: type[Section], settings: type[Any]) -> None:
+    """A training is not to end with settings that its model's folder refuses."""
+    assert options().model_dump() == {name: getattr(settings(), name) for name in options.model_fields}
+    for name, field in options.model_fields.items():
+        if field.annotation not in (int, float) or name == "n_best":  # which the size of the beam bounds
+            continue
+        default = getattr(settings(), name)
+        for value in (-1e9, -101, -11, -1, 0, 1e-9, 1e-4, 1, 11, 2e3, 2e5, 2e6, 5e9):
+            given = {name: type(default)(value)}
+            assert _accepts(options, given) == _accepts(settings, given), given
+
+
+def _accepts(kind: type[Any], given: dict[str, Any]) -> bool:
+    try:
+        kind(**given)
+    except InputError:
+        return False
+    return True
