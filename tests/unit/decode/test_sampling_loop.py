@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plainformer.decode import SamplingSettings, continuations
+from plainformer.decode.sampling_loop import _pieces
 from plainformer.errors import InputError
 from plainformer.programs import kept
 from plainformer.programs.compiled import Program
@@ -111,6 +112,22 @@ def test_what_cannot_be_read_is_refused(toys: SimpleNamespace) -> None:
         written(toys.bigram(CYCLE), [[0], []])
     with pytest.raises(InputError, match="prompt 1: token id 5"):
         written(toys.bigram(CYCLE), [[5]])
+
+
+@pytest.mark.parametrize(
+    ("length", "places", "pieces"),
+    [
+        (0, 64, []),
+        (7, 64, [16]),
+        (33, 64, [64]),
+        (130, 512, [64, 64, 16]),
+        (300, 512, [256, 64]),
+        (42, 50, [16, 16, 16]),  # no room for 64 …
+        (20, 18, [16, 1, 1, 1, 1]),  # … and none for 16
+    ],
+)
+def test_what_is_known_is_read_in_pieces_that_are_hardly_longer(length: int, places: int, pieces: list[int]) -> None:
+    assert list(_pieces(length, places)) == pieces
 
 
 def test_what_writes_was_compiled_ahead(toys: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
