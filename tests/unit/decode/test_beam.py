@@ -285,6 +285,14 @@ def test_the_full_beam_equals_its_definition(toys: SimpleNamespace, beam: int, e
     assert felt == (beam > 1), "another beam finds other hypotheses, unless it is of one"
 
 
+def test_ties_in_a_full_beam_are_broken_as_the_definition_does(toys: SimpleNamespace) -> None:
+    """All tokens alike, so that whole lengths tie: in a beam of 7, more at once than a short sort keeps in order."""
+    model = toys.make(11, table=np.zeros((997, 11)))
+    settings = GenerationSettings(beam_size=7, n_best=7, length_penalty="none", beam="full")
+    for hypotheses, bound in zip(search(model, SOURCES, BOUNDS, settings, toys.ids), BOUNDS, strict=True):
+        agree(hypotheses, define(toys, model, SOURCES[0], bound, settings))
+
+
 FORCED = [
     {"min_tokens": 4},
     {"forced_bos": 5},

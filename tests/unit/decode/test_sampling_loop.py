@@ -1,13 +1,18 @@
 """Going on with a text: answers worked by hand, and what is refused."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 
 from plainformer.decode import SamplingSettings, continuations
+from plainformer.decode.sampling_loop import _pieces
 from plainformer.errors import InputError
+from plainformer.programs import kept
+from plainformer.programs.compiled import Program
 
 CYCLE = 10.0 * np.roll(np.eye(5), 1, axis=1)  # after 0 comes 1, after 1 comes 2, … after 4 comes 0
 
@@ -107,3 +112,41 @@ def test_what_cannot_be_read_is_refused(toys: SimpleNamespace) -> None:
         written(toys.bigram(CYCLE), [[0], []])
     with pytest.raises(InputError, match="prompt 1: token id 5"):
         written(toys.bigram(CYCLE), [[5]])
+
+
+@pytest.mark.parametrize(
+    ("length", "places", "pieces"),
+    [
+        (0, 64, []),
+        (7, 64, [16]),
+        (33, 64, [64]),
+        (130, 512, [64, 64, 16]),
+        (300, 512, [256, 64]),
+        (42, 50, [16, 16, 16]),  # no room for 64 …
+        (20, 18, [16, 1, 1, 1, 1]),  # … and none for 16
+    ],
+)
+def test_what_is_known_is_read_in_pieces_that_are_hardly_longer(length: int, places: int, pieces: list[int]) -> None:
+    assert list(_pieces(length, places)) == pieces
+
+
+def test_what_writes_was_compiled_ahead(toys: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where programs are kept, one that was not asked for ahead would be compiled alone, while the user waits."""
+    asked, called = set[Any](), set[Any]()
+
+    def noted(method: Any, into: set[Any]) -> Any:
+        def note(self: Any, *arguments: Any) -> Any:
+            shapes = tuple(np.shape(leaf) for leaf in jax.tree.leaves(arguments) if not isinstance(leaf, int))
+            into.add((self.__name__, shapes))
+            return method(self, *arguments)
+
+        return note
+
+    monkeypatch.setattr(Program, "ahead", noted(Program.ahead, asked))
+    monkeypatch.setattr(Program, "__call__", noted(Program.__call__, called))
+    kept.keep_in(tmp_path)
+    written(toys.bigram(CYCLE, context=9), [[3] * 7, [0, 2] * 6], max_tokens=8)
+    kept.keep_in(None)
+    names = {"_start", "_read", "_write"}
+    assert {name for name, _ in asked} == names
+    assert {one for one in called if one[0] in names} <= asked

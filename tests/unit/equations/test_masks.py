@@ -38,6 +38,21 @@ def test_padding_is_hidden_from_all() -> None:
     assert seen(shown) == [[[1, 1, 1, 0]], [[1, 0, 0, 0]]]
 
 
+def test_one_row_of_keys_for_all_queries_is_told_from_other_masks() -> None:
+    padding = padding_mask(jnp.asarray([[True, True, False], [True, False, False]]))
+    for_all = AttentionMask(jnp.asarray([True, False, True])[None, None, None, :])
+    for mask, wanted in ((padding, [[1, 1, 0], [1, 0, 0]]), (for_all, [[1, 0, 1], [1, 0, 1]])):
+        keys = mask.keys(2)
+        assert mask.is_of_keys
+        assert keys is not None
+        assert np.asarray(keys).astype(int).tolist() == wanted
+    text = numbers([1, 1, 2], [1, 2, 0])
+    by_head = AttentionMask(jnp.ones((2, 5, 1, 3), bool))
+    for mask in (AttentionMask(), causal_mask(3), causal_within(text), segment_mask(text, text), by_head):
+        assert not mask.is_of_keys
+        assert mask.keys(2) is None
+
+
 def test_the_future_is_hidden() -> None:
     assert seen(causal_mask(4)) == [[[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, 1, 0], [1, 1, 1, 1]]]
     assert AttentionMask().materialise() is None

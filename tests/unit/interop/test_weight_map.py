@@ -7,7 +7,7 @@ import pytest
 from checkpoints import GPT
 
 from plainformer.errors import InputError
-from plainformer.interop.family import Layout
+from plainformer.interop.family import Layout, Row
 from plainformer.interop.gpt2 import GPT2
 from plainformer.interop.llama import LLAMA
 from plainformer.interop.weight_map import Pair, located, pairs_of
@@ -78,3 +78,10 @@ def test_a_copy_and_old_buffers_may_be_there() -> None:
 def test_a_model_with_a_weight_that_a_family_has_no_row_for_is_refused() -> None:
     with pytest.raises(InputError, match=r"llama has no weights for layers\.0\.feed_forward\.inner\.bias, "):
         pairs_of(replace(LLAMA, table=tuple(row for row in LLAMA.table if ".bias" not in row.theirs)), GPT)
+
+
+def test_a_row_of_which_the_model_has_but_a_part_is_no_row_of_it() -> None:
+    table = [row for row in GPT2.table if row.theirs != "transformer.wte.weight"]
+    table.append(Row("transformer.wte.weight", ("embedding.table", "a.second.table"), vocab="vocab"))
+    with pytest.raises(InputError, match=r"gpt2 has no weights for embedding\.table$"):
+        pairs_of(replace(GPT2, table=tuple(table)), GPT)

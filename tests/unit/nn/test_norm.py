@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.equations.norms import normalise
+from plainformer.equations.norms import layer_norm, normalise, rms_norm
 from plainformer.kernels.xla.norm import fast_norm
 from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
 
@@ -16,13 +16,17 @@ SCALE, BIAS = jnp.asarray([1.0, 2.0, -1.0, 0.5]), jnp.asarray([0.0, 10.0, 20.0, 
 def test_layer_norm_by_hand() -> None:
     """(1, 2, 3, 6): mean 3, deviations (-2, -1, 0, 3), variance 14/4 (of the population); eps 0.5 makes it 4."""
     norm = eqx.tree_at(lambda n: (n.scale, n.bias), LayerNorm(4, eps=0.5), (SCALE, BIAS))
-    np.testing.assert_allclose(norm(jnp.asarray([1.0, 2.0, 3.0, 6.0])), [-1.0, 9.0, 20.0, 30.75], rtol=1e-6)
+    token, wanted = jnp.asarray([1.0, 2.0, 3.0, 6.0]), [-1.0, 9.0, 20.0, 30.75]
+    np.testing.assert_allclose(norm(token), wanted, rtol=1e-6)
+    np.testing.assert_allclose(layer_norm(token[None, :], SCALE, BIAS, 0.5), [wanted], rtol=1e-6)
 
 
 def test_rms_norm_by_hand() -> None:
     """(1, 2, 3, 6): mean square 50/4; eps 3.5 makes it 16."""
     norm = eqx.tree_at(lambda n: n.scale, RMSNorm(4, eps=3.5), SCALE)
-    np.testing.assert_allclose(norm(jnp.asarray([1.0, 2.0, 3.0, 6.0])), [0.25, 1.0, -0.75, 0.75], rtol=1e-6)
+    token, wanted = jnp.asarray([1.0, 2.0, 3.0, 6.0]), [0.25, 1.0, -0.75, 0.75]
+    np.testing.assert_allclose(norm(token), wanted, rtol=1e-6)
+    np.testing.assert_allclose(rms_norm(token[None, :], SCALE, 3.5), [wanted], rtol=1e-6)
 
 
 def test_the_epsilon_by_hand_where_it_weighs_as_much_as_the_token() -> None:

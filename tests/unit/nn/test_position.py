@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from plainformer.equations.positions import SinusoidalOrder, half_from_interleaved
+from plainformer.errors import InputError
 from plainformer.nn.position import Learned, Sinusoidal
 
 POSITIONS = (0, 1, 3, 50)
@@ -83,6 +84,9 @@ def test_learned_positions_are_rows_of_their_table() -> None:
     assert learned.table.shape == (7, 5)
     rows = learned(jnp.asarray([6, 0, 6]))
     assert np.array_equal(rows, np.asarray(learned.table)[[6, 0, 6]])
+    assert np.array_equal(learned(jnp.arange(7)), learned.table)
+    with pytest.raises(InputError, match="a sequence of 8 tokens, and 7 learned positions"):
+        learned(jnp.arange(8))
 
 
 def test_learned_positions_start_small() -> None:

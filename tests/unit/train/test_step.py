@@ -1,6 +1,7 @@
 """The step's programs: one for each shape of batch, told of before it is compiled."""
 
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,6 +11,7 @@ import optax
 import pytest
 
 from plainformer.objective import LossSums
+from plainformer.programs import compiled, kept
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import make_schedule
 from plainformer.train.state import TrainState, initial_state
@@ -54,6 +56,29 @@ def test_each_shape_of_batch_is_told_once(step: Step) -> None:
         state = step(state, batch(rows))
     assert told == [1, "done", 2, "done"]
     assert int(state.step) == 4
+
+
+class Told(NamedTuple):
+    """The objective, which tells when a step is traced."""
+
+    def __call__(self, model: Any, batch: Any, key: Any) -> LossSums:
+        traced.append(len(batch))
+        return objective(model, batch, key)
+
+
+traced: list[int] = []
+
+
+def test_a_step_is_kept_by_what_it_was_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another step that was made of the same is not traced, and of a step nobody said so of nothing is kept."""
+    monkeypatch.setattr(compiled, "WORTH_KEEPING", 0.0)
+    kept.keep_in(tmp_path)
+    counts = []
+    for made_of in ("0.1", "0.2", "0.1", "0.2", None, None):
+        make_step(Told(), OPTIMIZER, StepSettings(), KEY, made_of=made_of)(begin(KEY), batch(3))
+        counts.append(len(traced))
+    kept.keep_in(None)
+    assert counts == [1, 2, 2, 2, 3, 4]
 
 
 SCHEDULE = make_schedule("constant", d_model=5, steps=3, warmup=0, factor=1.0, peak=0.1, floor=0.0)
