@@ -63,7 +63,8 @@ class GenerationSettings:
             their end of sentence.
         n_best: hypotheses returned a sentence, at most beam_size.
         no_repeat_ngram: no n-gram of this size occurs twice in an output; 0 allows repeats.
-        repetition_penalty: divides (or multiplies, where negative) the logits of tokens already generated; 1 is none.
+        repetition_penalty: divides (or multiplies, where negative) the logits of tokens already generated, in a full
+            beam their log-probabilities; 1 is none.
         beam: what becomes of a hypothesis that has ended. In a `shrinking` beam it keeps its place, and fewer go on; in
             a `full` one it is put aside, the best beam_size of its kind are kept, and as many go on as before. The
             second is how the Hugging Face library and CTranslate2 search. A beam of one is greedy in either.
@@ -131,6 +132,16 @@ class GenerationSettings:
                 "repetition_penalty": _penalty(self.repetition_penalty),
             },
         )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether hypotheses that ended leave their places to others; a beam of one is greedy."""
+        return self.beam == "full" and self.beam_size > 1
+
+    @property
+    def penalises_logprobs(self) -> bool:
+        """Whether what the repetition penalty changes are log-probabilities."""
+        return self.is_full and self.repetition_penalty != 1.0
 
     def bound(self, source_length: int, limit: int | None = None) -> int:
         """The most tokens that a source of `source_length` tokens may give; both count their end of sentence.
