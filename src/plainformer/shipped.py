@@ -3,7 +3,7 @@
 import os
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -62,8 +62,13 @@ def find_recipe(name: str | os.PathLike[str]) -> Path:
         raise InputError("this is a folder, and a recipe is a file", where=said or ".", fix=fix)
     if path.suffix == ".toml" or path.parent != Path():
         raise InputError("there is no such recipe", where=said, fix=_recipes_near(path, list(known)))
-    near = "".join(f": did you mean {found}?" for found in get_close_matches(said, known, n=1))
-    raise InputError(f"there is no recipe {said!r}", fix=f"name a .toml file, or one of {', '.join(known)}{near}")
+    fix = f"name a .toml file, or one of {', '.join(known)}{did_you_mean(said, known)}"
+    raise InputError(f"there is no recipe {said!r}", fix=fix)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """What follows a list of the known names, where one is close to `name`."""
+    return "".join(f": did you mean {found}?" for found in get_close_matches(name, list(known), n=1))
 
 
 def _recipes_near(path: Path, known: list[str]) -> str:

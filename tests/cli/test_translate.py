@@ -160,9 +160,11 @@ def test_options_are_the_settings_of_the_same_names(cli, trained, answers, optio
     [
         (["a", "--file", __file__], "sentences and --file are both given"),
         (["--file", "nowhere.txt"], "nowhere.txt: there is no such file"),
-        (["a", "--beam", "0"], "beam_size is 0"),
+        (["a", "--beam", "0"], "--beam is 0; give 1 to"),
         (["a", "--beam", "2", "--n-best", "3"], "n_best is 3"),
-        (["a", "--alpha", "-11"], "alpha is -11.0; give -10 to 10"),
+        (["a", "--alpha", "-11"], "--alpha is -11.0; give -10 to 10"),
+        (["a", "--n-best", "0"], "--n-best is 0; give 1 to"),
+        (["a", "--length-penalty", "gmnt"], "--length-penalty is 'gmnt'; choose one of gnmt, average, none"),
         (["a", "--alpha", "500"], "alpha is 500.0; give -10 to 10"),
         (["a", "--max-margin", "99999999999999999999"], "max_margin is 99999999999999999999; give 0 to 100000"),
         (["a", "--max-ratio", "nan"], "max_ratio is nan"),

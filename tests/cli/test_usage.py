@@ -110,6 +110,11 @@ def test_a_shell_completes_verbs_and_names(cli, monkeypatch, shell, line, found)
             "--set trainsteps=3: unknown key trainsteps; did you mean train.steps",
         ),
         (["train", "demo", "--set", "model.d_model=33"], "--set model.d_model=33: model.heads: d_model 33 is not div"),
+        (["recipes", "dmeo"], "there is no recipe 'dmeo'; name one of char-gpt, "),
+        (["recipes", "dmeo"], "translate: did you mean demo?"),
+        (["train", "dmeo"], "translate: did you mean demo?"),
+        (["evaluate", ".", "--data", "-"], "--data -: the format of a set is known by the name of its file"),
+        (["embed", "x", "a", "--truncate", "middle"], "'--truncate': 'middle' is not one of 'head', 'tail'"),
         (["train", "demo", "--text", "a"], "--text a: this recipe learns from pairs of sentences"),
     ],
     ids=" ".join,
@@ -135,6 +140,9 @@ def test_a_hyphen_is_standard_input(cli, models, tmp_path) -> None:
     scored = cli("evaluate", models["character"], "--text", tmp_path / "text.txt").written()
     piped = cli("evaluate", models["character"], "--text", "-", stdin=text).written()
     assert re.findall(r"\d+\.\d+ bits", piped) == re.findall(r"\d+\.\d+ bits", scored)
+    assert piped.startswith(f"{models['character']} on stdin: ")
+    for wrong, where in ((b"", "stdin"), (b"the\xff", "stdin:1")):
+        assert cli("evaluate", models["character"], "--text", "-", stdin=wrong).error(2).startswith(f"{where}: ")
 
 
 def test_a_recipe_may_come_on_standard_input(cli, micro, tmp_path) -> None:

@@ -52,6 +52,14 @@ SEARCHES: dict[str, dict[str, Any]] = {
         "num_beams": 3, "max_length": 9, "eos_token_id": [EOS, 9], "forced_eos_token_id": 9, "suppress_tokens": [5, 6],
         "bad_words_ids": [[PAD], [7]],
     },
+    "greedy, repetition penalised": {"num_beams": 1, "max_length": 20, "repetition_penalty": 1.7},
+    "beam 4, repetition penalised": {
+        "num_beams": 4, "max_length": 20, "repetition_penalty": 1.3, "num_return_sequences": 4,
+    },
+    "beam 3, repetition preferred, among what may come": {
+        "num_beams": 3, "max_length": 20, "repetition_penalty": 0.8, "renormalize_logits": True, "min_length": 4,
+        "suppress_tokens": [5, 6], "no_repeat_ngram_size": 3,
+    },
 }  # fmt: skip
 
 

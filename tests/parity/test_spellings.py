@@ -71,6 +71,7 @@ def theirs_and_ours(folder: Path) -> tuple[np.ndarray, np.ndarray]:
 
 
 LINEAR = {"type": "linear", "factor": 4.0}
+LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0}
 SPELLINGS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
     "gpt2: heads by their common name": ("gpt2", ("n_head",), {"num_attention_heads": 3}),
     "gpt2: both names": ("gpt2", (), {"num_attention_heads": 8}),
@@ -97,6 +98,19 @@ SPELLINGS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
         {"rope_scaling": LINEAR, "rope_parameters": {"rope_type": "default", "rope_theta": 9.0}},
     ),
     "llama: linear in the newer object": ("llama", (), {"rope_parameters": {"rope_type": "linear", "factor": 2.5}}),
+    "llama: the length of the first training beside the object": (
+        "llama",
+        (),
+        {"rope_scaling": LLAMA3, "original_max_position_embeddings": 8},
+    ),
+    "llama: that length in both": (
+        "llama",
+        (),
+        {
+            "rope_parameters": LLAMA3 | {"rope_theta": 50.0, "original_max_position_embeddings": 32},
+            "original_max_position_embeddings": 8,
+        },
+    ),
     "llama: groups by default": ("llama", ("num_key_value_heads", "head_dim"), {}),
     "qwen2: linear, and a base beside it": (
         "qwen2",

@@ -14,7 +14,7 @@ from plainformer.cli.output import check_output, one_line
 from plainformer.cli.own_data import moved_to
 from plainformer.cli.progress import show_progress
 from plainformer.cli.train import Set
-from plainformer.cli.usage import STDIN
+from plainformer.cli.usage import STDIN, STDIN_NAME
 from plainformer.cli.work import begin_work
 from plainformer.errors import InputError
 from plainformer.files import atomic
@@ -78,7 +78,8 @@ def evaluate(
         raise InputError(what, where=str(json), fix="name a file")
     how = {"report_file": json, "say": typer.echo, "progress": show_progress, "base": base}
     with _files(text or []) as files:
-        _, lines = evaluate_run(model, changes, text=files, **how)
+        name = STDIN_NAME if [*map(str, text or [])] == [STDIN] else None
+        _, lines = evaluate_run(model, changes, text=files, text_name=name, **how)
     if output is not None:
         atomic.write_text(output, "".join(one_line(line) + "\n" for line in lines))
 
@@ -95,9 +96,17 @@ def _said(section: str, *named: tuple[str, str], **flags: str | int | None) -> l
 
 @contextmanager
 def _files(text: list[Path]) -> Iterator[list[Path]]:
-    """The files, and for `-` one with what came on standard input: a text is read more than once."""
+    """The files, and for `-` one with what came on standard input: a text is read more than once.
+
+    Raises:
+        InputError: as whatever reads them, with standard input for the place of that file.
+    """
     with TemporaryDirectory() as folder:
-        stdin = Path(folder) / "stdin.txt"
+        stdin = Path(folder) / f"{STDIN_NAME}.txt"
         if any(str(path) == STDIN for path in text):
             stdin.write_bytes(sys.stdin.buffer.read())
-        yield [stdin if str(path) == STDIN else path for path in text]
+        try:
+            yield [stdin if str(path) == STDIN else path for path in text]
+        except InputError as error:
+            where = (error.where or "").replace(str(stdin), STDIN_NAME)
+            raise InputError(error.what, where=where or None, fix=error.fix) from error

@@ -12,6 +12,7 @@ from plainformer.cli.base import BaseOption
 from plainformer.cli.escapes import escaped, unescaped
 from plainformer.cli.page import Pace, put
 from plainformer.cli.reading import Given, check_argument, check_source, one_text
+from plainformer.cli.usage import in_options
 from plainformer.cli.work import begin_work, say_aside
 from plainformer.errors import InputError
 
@@ -97,10 +98,12 @@ def generate(
     writer = load_as(model, TextGenerator, weights=weights, base=base, say=say_aside)
     text = _known(writer, one_text(prompt, file, "prompt"), skip_unknown)
     changes = _given(max_tokens=max_tokens, repetition_penalty=repetition_penalty)
-    if beam is None:
-        _sample(writer, text, stops, samples, changes | sampled, not no_prompt, as_json)
-    else:
-        _search(writer, text, {"beam_size": beam, **changes, **searched}, not no_prompt, as_json)
+    changes |= sampled if beam is None else {"beam_size": beam, **searched}
+    with in_options(changes):
+        if beam is None:
+            _sample(writer, text, stops, samples, changes, not no_prompt, as_json)
+        else:
+            _search(writer, text, changes, not no_prompt, as_json)
 
 
 def _given(**options: Any) -> dict[str, Any]:

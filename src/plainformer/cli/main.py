@@ -165,6 +165,7 @@ def _end_usage(error: Any) -> NoReturn:
     said = error.format_message().rstrip(".")
     for what, words in (("integer", "a whole number"), ("number", "a number")):
         said = re.sub(rf"Input should be a valid {what}\b.*", f"it must be {words}", said)
+    said = said.replace("Value error, ", "")
     said = re.sub(r"Input should be greater than or equal to", "it must be at least", said)
     _end(f"{said[:1].lower()}{said[1:]}; see {command} --help", 2)
 

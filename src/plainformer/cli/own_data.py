@@ -6,6 +6,7 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
+from plainformer.cli.usage import STDIN
 from plainformer.errors import InputError
 from plainformer.files.toml import inline, parse
 
@@ -89,6 +90,9 @@ def moved_to(place: str | None, *, is_named: bool = False) -> list[str]:
     """
     if place is None:
         return []
+    if place == STDIN:
+        what = "the format of a set is known by the name of its file, and standard input has none"
+        raise InputError(what, where="--data -", fix="save it as a file, such as test.tsv, and name that")
     if _is_folder([place]):
         return [f"data.folder={inline(place)}", "data.embedded="]
     if is_named:
@@ -140,7 +144,7 @@ def _is_folder(paths: Sequence[str]) -> bool:
         InputError: there is no such file.
     """
     for path in map(Path, paths):
-        if path.suffix in _SUFFIXES and not path.exists():
+        if path.suffix.lower() in _SUFFIXES and not path.exists():
             from plainformer.data.find import suggestion  # with NumPy, which a start does without
 
             there = os.listdir(path.parent) if path.parent.is_dir() else []

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from plainformer.errors import InputError
-from plainformer.shipped import find_recipe, shipped_files, shipped_recipes
+from plainformer.shipped import did_you_mean, find_recipe, shipped_files, shipped_recipes
 
 __all__ = ["find_recipe", "names", "recipes"]
 
@@ -34,7 +34,8 @@ def recipes(
     if name is not None:
         files = shipped_files()
         if name not in files:
-            raise InputError(f"there is no recipe {name!r}", fix=f"name one of {', '.join(files)}")
+            near = did_you_mean(name, files)
+            raise InputError(f"there is no recipe {name!r}", fix=f"name one of {', '.join(files)}{near}")
         sys.stdout.write(files[name].read_text(encoding="utf-8"))
         return
     width = max(60, min(shutil.get_terminal_size().columns, 120))

@@ -13,6 +13,7 @@ from plainformer.cli.base import BaseOption
 from plainformer.cli.output import one_line
 from plainformer.cli.progress import show_progress
 from plainformer.cli.reading import Lines, check_source, expected_lines, texts_or_lines
+from plainformer.cli.usage import in_options
 from plainformer.cli.work import begin_work, say_aside
 from plainformer.decode.limits import MOST_SOURCE
 
@@ -87,7 +88,8 @@ def translate(
         changes["beam_size"] = max(n_best, translator.settings.beam_size)
     bad = BadLines(on_bad_line)
     chunks = texts_or_lines(text, file, batch, bad)
-    _translate(translator, chunks, bad, n_best, max_source_tokens, expected_lines(file), changes)
+    with in_options(changes):
+        _translate(translator, chunks, bad, n_best, max_source_tokens, expected_lines(file), changes)
     bad.end()
 
 

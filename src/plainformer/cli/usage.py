@@ -1,7 +1,8 @@
 """How a command line is read and explained, where the library that reads it leaves something to be wished for."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, get_args, get_type_hints
 
@@ -14,6 +15,9 @@ WORDS: dict[type, str] = {str: "TEXT", Path: "FILE", int: "NUMBER", float: "NUMB
 
 STDIN = "-"
 """What names standard input where a text or a file is wanted; a file of that name is ./-."""
+
+STDIN_NAME = "stdin"
+"""What a message calls it."""
 
 _COUNT = re.compile(r"\+?\d+(\.\d*)?[eE]\+?\d+")
 
@@ -138,6 +142,23 @@ def _read_stdin(given: dict[str, Any]) -> None:
         if len(words) + (given["file"] is not None) > 1:
             raise InputError("- is standard input, and something else is to be read too", fix="give one of them")
         given[texts] = given["file"] = None
+
+
+FLAGS = {"beam_size": "--beam"}
+"""Options that have not the names of their settings."""
+
+
+@contextmanager
+def in_options(given: Collection[str]) -> Iterator[None]:
+    """While this lasts, an error of a setting of decoding that an option has `given` names the option."""
+    from plainformer.decode.settings import SettingError
+
+    try:
+        yield
+    except SettingError as error:
+        if error.setting not in given:
+            raise
+        raise error.called(FLAGS.get(error.setting, f"--{error.setting.replace('_', '-')}"), None) from error
 
 
 def first_sentence(text: str | None) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plainformer.data.comma_separated import Cells, csv_records
-from plainformer.data.find import without_gz
+from plainformer.data.find import suffix_of
 from plainformer.data.formats import Row, text_lines
 from plainformer.data.scripts import are_swapped
 from plainformer.errors import InputError
@@ -61,7 +61,7 @@ def column_pairs(path: Path, columns: tuple[int, int] | None, names: tuple[str, 
         InputError: a line has too few columns or, if none are named, more or fewer than the others; most cells are in
             CSV's quotes, and the file is no `.csv`; there is no second column of text; or as `text_lines`.
     """
-    is_csv = without_gz(path.name).endswith(".csv")
+    is_csv = _is_csv(path)
     records = list(csv_records(path)) if is_csv else [(n, line.split("\t")) for n, line in _numbered(path)]
     full = [(number, cells) for number, cells in records if any(cell.strip() for cell in cells)]
     if not full:
@@ -79,7 +79,7 @@ def column_pairs(path: Path, columns: tuple[int, int] | None, names: tuple[str, 
     chosen = columns or by_name or _of_text(full, usual, path)
     _check_widths(full, chosen, usual, path, named=columns is not None, notes=notes)
     if not is_csv:
-        _check_quotes(full, chosen, path, notes)
+        notes += quotes_of(full, chosen, path)
     if not by_name and are_swapped(*_sides(full, chosen), names):
         if columns is None:
             chosen = chosen[1], chosen[0]
@@ -134,6 +134,10 @@ def label_and_text(records: Sequence[Cells], path: Path) -> tuple[list[Row], tup
 
 def _columns(count: int) -> str:
     return "1 column" if count == 1 else f"{count} columns"
+
+
+def _is_csv(path: Path) -> bool:
+    return suffix_of(path.name) == ".csv"
 
 
 def _numbered(path: Path) -> enumerate[str]:
@@ -202,7 +206,7 @@ def _check_widths(
     if short:
         number, width = short[0]
         more = f", here and on {_lines(len(short) - 1)} more" if len(short) > 1 else ""
-        kind = "column" if without_gz(path.name).endswith(".csv") else "tab-separated column"
+        kind = "column" if _is_csv(path) else "tab-separated column"
         raise InputError(
             f"the line has {width} {kind}{'s' * (width != 1)}, and {needed} are needed{more}",
             where=f"{path}:{number}",
@@ -217,31 +221,35 @@ def _check_widths(
     more = f" and {len(odd) - _NAMED:,} more" if len(odd) > _NAMED else ""
     many = f"{_lines(len(odd))} of {len(full):,} {'have' if len(odd) > 1 else 'has'}"
     what = f"{many} more or fewer columns than the {usual} of the others: {where}{more}"
+    inside = (
+        "what is between columns, inside a sentence and not in quotes," if _is_csv(path) else "a tab inside a sentence"
+    )
     if named:
-        notes.append(f"warning: {path}: {what}; a tab inside a sentence makes a wrong pair")
+        notes.append(f"warning: {path}: {what}; {inside} makes a wrong pair")
         return
     raise InputError(
-        f"{what}; a tab inside a sentence would make a wrong pair in silence",
+        f"{what}; {inside} would make a wrong pair in silence",
         where=f"{path}:{odd[0][0]}",
         fix=f'mend them or, to read them as they stand, add --set "data.columns=[{chosen[0]}, {chosen[1]}]"',
     )
 
 
-def _check_quotes(full: Sequence[Cells], chosen: tuple[int, int], path: Path, notes: list[str]) -> None:
-    """Refuse columns that are for the most part in CSV's quotes; say where a few cells surely are."""
-    cells = [(number, cells[column]) for number, cells in full for column in chosen]
+def quotes_of(full: Sequence[Cells], chosen: Sequence[int], path: Path, what: str = "sentences") -> list[str]:
+    """What is to be said where a few cells surely are in CSV's quotes. Raises InputError where most of them are."""
+    cells = [(number, cells[column]) for number, cells in full for column in chosen if cells[column]]
     quoted = [number for number, cell in cells if len(cell) > 1 and cell[0] == cell[-1] == '"']
     if len(quoted) > len(cells) / 2:
         raise InputError(
-            f"{len(quoted):,} of {len(cells):,} sentences are in double quotes, as CSV has them",
+            f"{len(quoted):,} of {len(cells):,} {what} are in double quotes, as CSV has them",
             where=f"{path}:{quoted[0]}",
             fix="name the file .csv, where they are taken off (columns may be between tabs there, too)",
         )
     sure = [number for number, cell in cells if re.fullmatch(r'"(?:[^"]|"")*""(?:[^"]|"")+"', cell)]
-    if sure:
-        many = f"{len(sure):,} sentence{'s' * (len(sure) > 1)} with doubled quotes inside of quotes, as CSV has them"
-        where = f"first: {path}:{sure[0]}"
-        notes.append(f"warning: {many} ({where}), read as they stand; a file named .csv loses them")
+    if not sure:
+        return []
+    many = f"{len(sure):,} {what if len(sure) > 1 else what.removesuffix('s')} with doubled quotes inside of quotes"
+    where = f"first: {path}:{sure[0]}"
+    return [f"warning: {many}, as CSV has them ({where}), read as they stand; a file named .csv loses them"]
 
 
 def _sides(full: Sequence[Cells], chosen: tuple[int, int]) -> tuple[list[str], list[str]]:

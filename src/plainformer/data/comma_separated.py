@@ -1,5 +1,6 @@
 """CSV (RFC 4180): cells between commas, semicolons or tabs; in double quotes a cell may hold those, and line breaks."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -18,15 +19,16 @@ _LOOKED_AT = 200  # lines, to find the separator
 def csv_records(path: Path) -> Iterator[Cells]:
     """Yield the records of a CSV file (plain or `.gz`), without their quotes, each cell on one line.
 
-    The separator is the one by which most of the first lines have the same number of cells, two or more. A blank line
-    is a record of one blank cell.
+    The separator is what a first line `sep=;` says, which is no record, or else the one by which most of the first
+    lines have the same number of cells, two or more. A blank line is a record of one blank cell.
 
     Raises:
         InputError: a quote is not closed, something follows a closing one, or as `text_lines`.
     """
     with_ends = list(islice(text_lines(path), _LOOKED_AT))
-    separator = _separator(with_ends, path)
-    yield from _records(enumerate(text_lines(path), 1), separator, path)
+    said = re.fullmatch(r'"?sep=(.)"?', with_ends[0]) if with_ends else None
+    separator = said[1] if said else _separator(with_ends, path)
+    yield from _records(islice(enumerate(text_lines(path), 1), bool(said), None), separator, path)
 
 
 def _separator(lines: Sequence[str], path: Path) -> str:

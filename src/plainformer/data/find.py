@@ -79,7 +79,12 @@ def _how_to_fetch(folder: Path) -> str:
 
 def without_gz(name: str) -> str:
     """A file's name without the suffix that says that it is compressed."""
-    return name.removesuffix(".gz")
+    return name[: -len(".gz")] if name.lower().endswith(".gz") else name
+
+
+def suffix_of(name: str) -> str:
+    """By which a file's format is known, in lower case, with its dot: `.tsv` of `PAIRS.TSV.gz`; empty if none."""
+    return Path(without_gz(name)).suffix.lower()
 
 
 def suggestion(name: str, names: Iterable[str], *, otherwise: str) -> str:

@@ -30,6 +30,7 @@ _OTHER_MARKS = {
     b"\xfe\xff": "UTF-16",
 }
 _GZIP_MARK = b"\x1f\x8b"
+CR = b"\r"
 
 
 def text_lines(path: Path) -> Iterator[str]:
@@ -48,6 +49,10 @@ def text_lines(path: Path) -> Iterator[str]:
                 break  # nothing but a byte order mark
             empty = False
             line = raw[skipped:].removesuffix(b"\n").removesuffix(b"\r")
+            if number == 1 and b"\r" in line and not raw.endswith(b"\n"):
+                what = f"there is no newline in the file, and {line.count(CR) + raw.endswith(CR):,} carriage returns"
+                fix = "if these end its lines, convert it: tr '\\r' '\\n'"
+                raise InputError(f"{what}; a line ends at a newline", where=str(path), fix=fix)
             yield _decode(line, f"{path}:{number}", skipped, is_last=not raw.endswith(b"\n"))
         if empty:
             raise InputError("the file is empty", where=str(path), fix="give a file with one sentence a line")
@@ -134,8 +139,8 @@ def json_texts(path: Path, key: str = "text") -> Iterator[tuple[int, str]]:
         InputError: a line is not a JSON object, lacks the key or holds something else than text, or as `text_lines`.
     """
     for number, line in enumerate(text_lines(path), 1):
-        where = f"{path}:{number}"
-        yield number, _string(_object(line, where, f'{{"{key}": "..."}}'), key, where) if line.strip() else ""
+        where, fix = f"{path}:{number}", "give every line that key, or name another by data.key"
+        yield number, _string(_object(line, where, f'{{"{key}": "..."}}'), key, where, fix) if line.strip() else ""
 
 
 def labelled_rows(path: Path) -> Iterator[Row]:
@@ -196,7 +201,7 @@ def opened(path: Path, *, text: bool = True) -> Iterator[BinaryIO]:
     try:
         with path.open("rb") as raw:
             file = raw
-            if path.suffix == ".gz":
+            if path.suffix.lower() == ".gz":
                 # The stubs ask for a RawIOBase; at run time what a GzipFile has is enough.
                 file = io.BufferedReader(gzip.GzipFile(fileobj=raw))  # pyright: ignore[reportArgumentType]
             start = file.peek(4)[:4]

@@ -56,7 +56,7 @@ def hold_out(
     for name, count in counts.items():
         if asked[name] is not None and count == 0 and asked[name] != 0:
             raise InputError(
-                f"{rows} {what} are too few to hold a tenth of them out",
+                f"{rows} {what.removesuffix('s') + ' is' if rows == 1 else what + ' are'} too few to hold a tenth out",
                 where=where,
                 fix=f"give more text, or name a {name} set",
             )

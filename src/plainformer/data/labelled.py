@@ -13,16 +13,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from plainformer.data.columns import is_header, label_and_text
+from plainformer.data.columns import is_header, label_and_text, quotes_of
 from plainformer.data.comma_separated import csv_records
-from plainformer.data.find import listing_for, suggestion, without_gz
+from plainformer.data.find import listing_for, suffix_of, suggestion
 from plainformer.data.formats import Row, has_text, labelled_json_rows, labelled_rows, text_lines
 from plainformer.data.origins import Origins, select_origins
 from plainformer.errors import InputError, shown
 
 MANY = 20  # labels, from which on it can be said that they are none
 
-_SUFFIXES = (".tsv", ".txt", ".csv", ".jsonl")
+_WITH_TABS = (".tsv", ".txt")
+_SUFFIXES = (*_WITH_TABS, ".csv", ".jsonl")
 
 
 @dataclass(frozen=True)
@@ -85,6 +86,9 @@ def read_labelled(folder: Path, name: str) -> Labelled:
         fix = "give a file of labelled texts: label, tab, text a line, or JSONL with label and text"
         raise InputError("the file holds no texts", where=str(path), fix=fix)
     _check_labels(labels, path)
+    if suffix_of(path.name) in _WITH_TABS:
+        cells = [(number, [text]) for number, text in zip(numbers, texts, strict=True)]
+        notes = (*notes, *quotes_of(cells, (0,), path, "texts"))
     return Labelled(texts, labels, Origins(path, numbers), notes)
 
 
@@ -102,10 +106,10 @@ def _check_labels(labels: Sequence[str], path: Path) -> None:
 
 def _rows(path: Path) -> tuple[Iterable[Row], tuple[str, ...]]:
     """Line number, label and text of each line, and what is to be said of the file."""
-    name = without_gz(path.name)
-    if name.endswith(".jsonl"):
+    suffix = suffix_of(path.name)
+    if suffix == ".jsonl":
         return labelled_json_rows(path), ()
-    if name.endswith(".csv"):
+    if suffix == ".csv":
         return label_and_text(list(csv_records(path)), path)
     first = next((line.split("\t") for line in text_lines(path) if line.strip()), [])
     if is_header(first):
@@ -123,7 +127,7 @@ def _find(folder: Path, name: str) -> Path:
     if not name:
         raise InputError("the name of labelled texts must not be empty", where=str(folder))
     listing, name = listing_for(folder, name)
-    if name in listing.names and without_gz(name).endswith(_SUFFIXES):
+    if name in listing.names and suffix_of(name) in _SUFFIXES:
         return listing.folder / name
     candidates = [name + suffix for suffix in _SUFFIXES]
     if found := listing.only(name, [(path,) for path in sorted(listing.present(*candidates))]):

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from plainformer.data.alignment import first_out_of_step
 from plainformer.data.columns import column_pairs
-from plainformer.data.find import Listing, listing_for, suggestion, without_gz
+from plainformer.data.find import Listing, listing_for, suffix_of, suggestion, without_gz
 from plainformer.data.formats import Row, json_rows, read_lines
 from plainformer.data.origins import Origins, select_origins
 from plainformer.data.shift import warnings_of
@@ -95,10 +95,10 @@ def read_pairs(
     if len(files) == 2:
         return _aligned(*files)
     (path,) = files
-    suffix = without_gz(path.name).rpartition(".")[2]
-    if suffix == "tmx":
+    suffix = suffix_of(path.name)
+    if suffix == ".tmx":
         return _gathered(path, tmx_rows(path, source, target))
-    if suffix == "jsonl":
+    if suffix == ".jsonl":
         return _gathered(path, json_rows(path, source, target))
     rows, notes = column_pairs(path, columns, (source, target))
     return _gathered(path, rows, notes)
@@ -158,7 +158,7 @@ def _aligned(source_path: Path, target_path: Path) -> Pairs:
 def _find(folder: Path, name: str, source: str, target: str) -> tuple[Path] | tuple[Path, Path]:
     """The one file, or the two, that `name` stands for."""
     listing, name = listing_for(folder, name)
-    if name in listing.names and without_gz(name).endswith(_BY_NAME):
+    if name in listing.names and suffix_of(name) in _BY_NAME:
         return (listing.folder / name,)
     sides = listing.present(f"{name}.{source}"), listing.present(f"{name}.{target}")
     single = listing.present(

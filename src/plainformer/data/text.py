@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from plainformer.data.builtin import TEXTS
-from plainformer.data.find import suggestion, without_gz
+from plainformer.data.find import suffix_of, suggestion
 from plainformer.data.formats import json_texts, text_blocks
 from plainformer.errors import InputError, some_of
 
@@ -150,7 +150,12 @@ class Sample:
 
 
 def read_text(
-    paths: str | Path | Sequence[str | Path], *, dev_share: float = 0.1, key: str = "text", each: bool = True
+    paths: str | Path | Sequence[str | Path],
+    *,
+    dev_share: float = 0.1,
+    key: str = "text",
+    each: bool = True,
+    name: str | None = None,
 ) -> RunningText:
     """Running text from files, which are read through once, for their length and fingerprint.
 
@@ -161,6 +166,7 @@ def read_text(
         dev_share: the share of the characters, from the end, that is held out, from 0 to less than 1.
         key: of the text in a line of JSONL.
         each: whether each file gives its share; otherwise it is the end of all the text.
+        name: what to call it; the path, or how many files there are, if not given.
 
     Raises:
         InputError: nothing is found (with what is there that is close), a file cannot be read (see `formats`) or is
@@ -168,10 +174,10 @@ def read_text(
     """
     given = [paths] if isinstance(paths, str | Path) else list(paths)
     files = find_files(given)
-    name = str(given[0]) if len(given) == 1 else f"{len(files):,} files"
+    name = name or (str(given[0]) if len(given) == 1 else f"{len(files):,} files")
 
     def documents(path: Path) -> Iterator[Iterable[str]]:
-        if _suffix(path) == ".jsonl":
+        if suffix_of(path.name) == ".jsonl":
             yield from ((text,) for _, text in json_texts(path, key))
         else:
             yield text_blocks(path)
@@ -213,17 +219,13 @@ def find_files(paths: Sequence[str | Path]) -> list[Path]:
             raise _nothing_at(path, "no file matches")
         found |= dict.fromkeys(files)
     for path in found:
-        if _suffix(path) in _PARALLEL:
+        if (suffix := suffix_of(path.name)) in _PARALLEL:
             raise InputError(
-                f"{_suffix(path)} is a format of parallel text, and running text is needed",
+                f"{suffix} is a format of parallel text, and running text is needed",
                 where=str(path),
                 fix="give .txt or .jsonl, or rename it to .txt to read it as it stands",
             )
     return list(found)
-
-
-def _suffix(path: Path) -> str:
-    return Path(without_gz(path.name)).suffix
 
 
 def _check_file(path: Path) -> None:

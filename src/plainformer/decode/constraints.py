@@ -1,8 +1,9 @@
 """Constraints on the next token: which tokens are changed or banned before the search chooses among them.
 
 A ban takes a token's candidate away and leaves the others' log-probabilities alone, so a hypothesis found under bans
-still has the score that the model gives it. Scores are changed by the repetition penalty, defined on logits, and where
-the settings say so: by renormalising, and by tokens that are forced, which cost nothing.
+still has the score that the model gives it. Scores are changed by the repetition penalty, defined on logits (in a full
+beam on log-probabilities, as in the Hugging Face library), and where the settings say so: by renormalising, and by
+tokens that are forced, which cost nothing.
 A token that the settings suppress is never generated, be it an end; the other constraints ban the end of sentence only
 where another token is allowed: every hypothesis has a continuation.
 """
@@ -25,6 +26,7 @@ class Constraints:
     """What is compiled into a step of a search: the special tokens, and the constraints of the settings.
 
     eos: the token that ends a hypothesis, and the one to force where that is wished. others: tokens that end one, too.
+    penalises_logprobs: whether the repetition penalty changes log-probabilities, which then do not sum to 1.
     """
 
     bos: int
@@ -37,6 +39,7 @@ class Constraints:
     forced_eos: bool = False
     renormalize_logits: bool = False
     others: tuple[int, ...] = ()
+    penalises_logprobs: bool = False
 
     @classmethod
     def of(cls, settings: GenerationSettings, *, bos: int, eos: int, pad: int) -> "Constraints":
@@ -50,7 +53,8 @@ class Constraints:
             "renormalize_logits",
         )
         first, *others = settings.end_tokens or (eos,)
-        return cls(bos, first, pad, **{name: getattr(settings, name) for name in names}, others=tuple(others))
+        values = {name: getattr(settings, name) for name in names}
+        return cls(bos, first, pad, **values, others=tuple(others), penalises_logprobs=settings.penalises_logprobs)
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -128,8 +132,8 @@ def next_logprobs(
 
     `bound` is the most tokens of each row, which constraints on the end look at; None is no bound.
     """
-    logits, possible = _constrained(logits, history, step, constraints, allowed_tokens)
-    logprobs = jnp.where(possible, jax.nn.log_softmax(logits), -jnp.inf)
+    logits, possible, total = _constrained(logits, history, step, constraints, allowed_tokens)
+    logprobs = jnp.where(possible, jax.nn.log_softmax(logits) + total, -jnp.inf)
     for rows, token in _forced(step, constraints, bound):
         only = jnp.where(jnp.arange(logprobs.shape[1]) == token, 0.0, -jnp.inf)
         logprobs = jnp.where(rows[:, None], only[None, :], logprobs)
@@ -157,7 +161,9 @@ def best_candidates(
 ) -> Candidates:
     """The best `number` of `next_logprobs`, ranked by a kernel (`kernels/top_k.py`)."""
     number = min(number, logits.shape[1])
-    logprobs, tokens = top_k(*_constrained(logits, history, step, constraints, allowed_tokens), number)
+    logits, possible, total = _constrained(logits, history, step, constraints, allowed_tokens)
+    logprobs, tokens = top_k(logits, possible, number)
+    logprobs = logprobs + total
     for rows, token in _forced(step, constraints, bound):
         only = jnp.where((jnp.arange(number) == 0) & (token < logits.shape[1]), 0.0, -jnp.inf)
         logprobs = jnp.where(rows[:, None], only[None, :], logprobs)
@@ -171,10 +177,13 @@ def _constrained(
     step: Int[Array, " rows"],
     constraints: Constraints,
     allowed_tokens: Bool[Array, " tokens"] | None,
-) -> tuple[Float[Array, "rows vocab"], Bool[Array, "#rows vocab"]]:
-    """Logits, of which the softmax gives probabilities, and which tokens are allowed."""
-    vocab = logits.shape[-1]
+) -> tuple[Float[Array, "rows vocab"], Bool[Array, "#rows vocab"], Float[Array, "#rows 1"]]:
+    """Logits, which tokens are allowed, and what is to be added to the logits' log-softmax: 0, but where what was
+    penalised are log-probabilities, which are left as they are."""
+    vocab, total = logits.shape[-1], jnp.zeros((1, 1), jnp.float32)
     if constraints.repetition_penalty != 1.0:
+        if constraints.penalises_logprobs:
+            logits = jax.nn.log_softmax(logits.astype(jnp.float32))
         logits = penalise_repetition(logits, generated_tokens(history, step, vocab), constraints.repetition_penalty)
     possible = vocabulary_mask(
         vocab, ends=constraints.ends, roles=(constraints.pad, constraints.bos), allowed_tokens=allowed_tokens
@@ -184,8 +193,12 @@ def _constrained(
     if constraints.min_tokens:
         possible = possible & ~_too_early(possible, step, constraints)
     logits = logits.astype(jnp.float32)
-    # A sum, in which what is not a number stays so, wherever it stands.
-    return logits + jnp.where(possible, 0.0, -jnp.inf) if constraints.renormalize_logits else logits, possible
+    if constraints.renormalize_logits:
+        # A sum, in which what is not a number stays so, wherever it stands.
+        return logits + jnp.where(possible, 0.0, -jnp.inf), possible, total
+    if constraints.penalises_logprobs:
+        total = jax.nn.logsumexp(logits, axis=1, keepdims=True)
+    return logits, possible, total
 
 
 def _too_early(

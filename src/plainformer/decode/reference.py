@@ -137,8 +137,7 @@ def beam_search(
         possible = [extension for extension in extensions if extension[0] > -np.inf]
         possible.sort(key=lambda extension: (-extension[0], extension[1], extension[2]))
         beam = settings.beam_size
-        full = settings.beam == "full" and beam > 1
-        width = (1 + len(ends)) * beam if full else beam - len(finished)
+        width = (1 + len(ends)) * beam if settings.is_full else beam - len(finished)
         if len(possible) > width:
             on_cut(float(possible[width - 1][0] - possible[width][0]))
         survivors = []
@@ -150,7 +149,7 @@ def beam_search(
                 finished.append(hypothesis(ids, total, settings, ends))
         finished.sort(key=lambda candidate: -candidate.score)  # stable: among equals the earlier comes first
         live = survivors[:beam]
-        if full:
+        if settings.is_full:
             finished = finished[:beam]
             if live and is_over(finished, float(live[0][1]), step, bound, settings):
                 break
@@ -179,10 +178,13 @@ def next_logprobs(
     forced = ends[0] if last and settings.forced_eos else settings.forced_bos if not ids else None
     if forced is not None:
         return np.where(np.arange(len(logits)) == forced, np.float32(0.0), -np.float32(np.inf))
+    logits = log_softmax(logits) if settings.penalises_logprobs else logits
     logits = penalised(logits, ids, settings.repetition_penalty)
     possible = ~np.array(banned) & (logits > -np.inf)
     if len(ids) + 1 < settings.min_tokens and any(possible[token] for token in set(range(len(logits))) - set(ends)):
         possible[list(ends)] = False
+    if settings.penalises_logprobs and not settings.renormalize_logits:
+        return np.where(possible, logits, -np.inf).astype(np.float32)
     shown = np.where(possible, logits, -np.inf) if settings.renormalize_logits else logits
     return np.where(possible, log_softmax(shown), -np.inf).astype(np.float32)
 

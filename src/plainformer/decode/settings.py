@@ -51,7 +51,8 @@ class GenerationSettings:
             their end of sentence.
         n_best: hypotheses returned a sentence, at most beam_size.
         no_repeat_ngram: no n-gram of this size occurs twice in an output; 0 allows repeats.
-        repetition_penalty: divides (or multiplies, where negative) the logits of tokens already generated; 1 is none.
+        repetition_penalty: divides (or multiplies, where negative) the logits of tokens already generated, in a full
+            beam their log-probabilities; 1 is none.
         beam: what becomes of a hypothesis that has ended. In a `shrinking` beam it still counts as one of the
             beam_size, so one fewer is extended from then on. In a `full` one it does not: beam_size are extended at
             every step, and beside them the best beam_size that ended are kept, which is how the Hugging Face library
@@ -125,6 +126,16 @@ class GenerationSettings:
                 "repetition_penalty": _penalty(self.repetition_penalty),
             },
         )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether hypotheses that ended leave their places to others; a beam of one is greedy."""
+        return self.beam == "full" and self.beam_size > 1
+
+    @property
+    def penalises_logprobs(self) -> bool:
+        """Whether what the repetition penalty changes are log-probabilities."""
+        return self.is_full and self.repetition_penalty != 1.0
 
     def bound(self, source_length: int, limit: int | None = None) -> int:
         """The most tokens that a source of `source_length` tokens may give; both count their end of sentence.

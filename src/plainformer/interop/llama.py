@@ -181,8 +181,10 @@ def _rotation(read: Settings, values: Mapping[str, Any]) -> tuple[float, RopeSca
     if not low < high:
         read.refuse(f"low_freq_factor is {low:g} and must be below high_freq_factor {high:g}")
         return theta, None
-    longest = read.size("max_position_embeddings", CONTEXT)
-    return theta, RopeScaling(factor, low, high, inside.size("original_max_position_embeddings", longest))
+    # Beside the object the length of their first training counts before that inside of it.
+    first = "original_max_position_embeddings"
+    longest = inside.size(first, read.size("max_position_embeddings", CONTEXT))
+    return theta, RopeScaling(factor, low, high, read.size(first, longest))
 
 
 def differences(config: Config) -> list[str]:

@@ -82,7 +82,8 @@ def search_left_out(values: Mapping[str, Any], tokenizer: Tokenizer) -> list[str
     if start not in (None, ours):
         found.append(f"decoder_start_token_id {shown(start)} (outputs begin after {ours})")
     ends = values.get("eos_token_id")
-    ends = [tokenizer.special_id("eos")] if ends is None else ends if isinstance(ends, list) else [ends]
+    ends = ends if isinstance(ends, list) else [] if ends is None else [ends]
+    ends = ends or [tokenizer.special_id("eos")]
     forced = values.get("forced_eos_token_id")
     if forced is not None and (forced[0] if isinstance(forced, list) and len(forced) == 1 else forced) not in ends:
         found.append(f"forced_eos_token_id {shown(forced)} (an output ends with {shown(ends[0])})")

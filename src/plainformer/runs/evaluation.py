@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,11 +56,19 @@ def gives_no_lines(folder: Path, base: Path | None = None) -> bool:
     return isinstance(config, SingleStackConfig) and not getattr(config, "labels", ())
 
 
+class Given(NamedTuple):
+    """Files of text to score a model on, if any are given, and what to call them where that is not their path."""
+
+    files: Sequence[Path]
+    name: str | None
+
+
 def evaluate_run(
     folder: Path,
     changes: Sequence[str] = (),
     *,
     text: Sequence[Path] = (),
+    text_name: str | None = None,
     report_file: Path | None = None,
     say: Callable[[str], None] = lambda line: None,
     progress: Show = lambda what, done, total: None,
@@ -75,6 +83,7 @@ def evaluate_run(
         changes: settings of the run's recipe to change, as `--set` has them; for a model without a run, all there are.
         text: files for a language model, masked or not; without any, the test set of its recipe or, if that has none,
             the part that was held out.
+        text_name: what to call it, in the report and in an error; its path, or how many there are, if not given.
         report_file: write the report here.
         say: told the report, before it is written anywhere.
         progress: told how much is done: what it is, done, all.
@@ -101,10 +110,10 @@ def evaluate_run(
         report, lines = _score_labeller(model, labels_recipe, _own(run, changes), progress, base)
     elif isinstance(config, EncoderConfig):
         text_recipe = recipe or _recipe_of_text("masked-language-model", model, text, changes)
-        report = _score_reader(model, text_recipe, text, progress, base)
+        report = _score_reader(model, text_recipe, Given(text, text_name), progress, base)
     else:
         text_recipe = recipe or _recipe_of_text("language-model", model, text, changes)
-        report = _score_writer(model, text_recipe, text, progress, base)
+        report = _score_writer(model, text_recipe, Given(text, text_name), progress, base)
     say(str(report))
     if report_file is None and run is not None and run == folder and not changes and not text:
         report_file = run / "evaluation.json"
@@ -214,7 +223,7 @@ def _test_set(name: str | None) -> str:
     return name
 
 
-def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show, base: Path | None) -> Result:
+def _score_reader(model: Path, any_recipe: Recipe, text: Given, progress: Show, base: Path | None) -> Result:
     recipe, reader = _of_task(any_recipe, MaskedRecipe, model), load_as(model, MaskFiller, base=base)
     reader.check_head(str(model))
     masking = Masking.of(reader.tokenizer, share=recipe.mask.share, whole_words=recipe.mask.whole_words)
@@ -224,7 +233,7 @@ def _score_reader(model: Path, any_recipe: Recipe, text: Sequence[Path], progres
     return evaluate_masked(reader.model, ids, counts, masking, seed=seed, progress=scored, **named)
 
 
-def _score_writer(model: Path, any_recipe: Recipe, text: Sequence[Path], progress: Show, base: Path | None) -> Result:
+def _score_writer(model: Path, any_recipe: Recipe, text: Given, progress: Show, base: Path | None) -> Result:
     recipe, writer = _of_task(any_recipe, LanguageRecipe, model), load_as(model, TextGenerator, base=base, say=None)
     data, ids, counts = _tokens_of(recipe.data, text, writer.tokenizer, progress)
     scored = partial(progress, "tokens scored")
@@ -243,15 +252,15 @@ def _recipe_of_text(task: str, model: Path, text: Sequence[Path], changes: Seque
 
 
 def _tokens_of(
-    options: TextOptions, text: Sequence[Path], tokenizer: Tokenizer, progress: Show
+    options: TextOptions, text: Given, tokenizer: Tokenizer, progress: Show
 ) -> tuple[str, NDArray[np.integer], Counts]:
     """The text to score a model on, its name, its ids, and what else is known of them.
 
-    It is `text`, or else the test text of a recipe or, if that has none, the part that was held out.
+    It is that of the files, or else the test text of a recipe or, if that has none, the part that was held out.
     """
     encoded = partial(progress, "characters encoded")
-    if paths := text or options.test:
-        found = read_text([*paths], dev_share=0.0, key=options.key)
+    if paths := text.files or options.test:
+        found = read_text([*paths], dev_share=0.0, key=options.key, name=text.name if text.files else None)
         tokens = encode_text(found, tokenizer, progress=encoded)
         return found.name, tokens.train, tokens.train_counts
     found = text_of(options)

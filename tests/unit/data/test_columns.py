@@ -132,6 +132,21 @@ def test_quotes_of_csv_in_a_tsv_are_said(tmp_path):
 # CSV.
 
 
+@pytest.mark.parametrize("head", ["sep=;", '"sep=;"', "\ufeffsep=;"])
+def test_a_first_line_that_says_the_separator_is_no_pair(tmp_path, head):
+    """As a spreadsheet writes it. Here there are more commas than semicolons."""
+    rows = [("one, two", "eins, zwei"), ("three, four", "drei, vier")]
+    path = write(tmp_path / "pairs.CSV", f"{head}\n" + "".join(f"{one};{other}\n" for one, other in rows))
+    assert pairs_of(path) == (rows, "")
+    assert read_pairs(tmp_path, path.name, "en", "de").origin[0] == f"{path}:2"
+
+
+def test_a_comma_inside_a_sentence_is_not_called_a_tab(tmp_path):
+    said = refusal(write(tmp_path / "pairs.csv", "a dog,ein Hund\na cat, too,eine Katze\na man,ein Mann\n"))
+    assert "pairs.csv:2: 1 line of 3 has more or fewer columns than the 2 of the others: 2 (3)" in said
+    assert "; what is between columns, inside a sentence and not in quotes, would make a wrong pair in silence" in said
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_csv_is_read_with_its_quotes(tmp_path, separator, end):

@@ -16,6 +16,15 @@ def test_only_a_newline_ends_a_line(tmp_path):
     assert read_lines(path) == [odd, "second", "", "last"]
 
 
+def test_lines_that_end_in_carriage_returns_alone_are_not_one_line(tmp_path):
+    (tmp_path / "old").write_bytes(b"a\tb\rc\td\r")
+    said = r"old: there is no newline in the file, and 2 carriage returns; a line ends at a newline; if these end"
+    with pytest.raises(InputError, match=said):
+        read_lines(tmp_path / "old")
+    (tmp_path / "one").write_bytes(b"a\tb\r")
+    assert read_lines(tmp_path / "one") == ["a\tb"]
+
+
 def test_only_a_byte_order_mark_at_the_start_is_taken_off(tmp_path):
     path = tmp_path / "mono.txt"
     path.write_bytes("\ufeff\ufeffa\n\ufeffb\n".encode())

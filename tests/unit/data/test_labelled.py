@@ -31,6 +31,27 @@ def test_lines_of_label_tab_text(tmp_path: Path, name: str, content: bytes) -> N
         assert found.origin[3] == f"{tmp_path / name}:4"
 
 
+@pytest.mark.parametrize("name", ["TRAIN.TSV", "train.Tsv.GZ", "train.JSONL", "train.CSV"])
+def test_a_format_is_known_by_its_name_in_capitals_too(tmp_path: Path, name: str) -> None:
+    rows = {"c": "good,a film\n", "j": '{"label": "good", "text": "a film"}\n'}
+    content = rows.get(name.split(".")[1][0].lower(), "good\ta film\n").encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("GZ") else content)
+    found = read_labelled(tmp_path, name)
+    assert (found.labels, found.texts) == (["good"], ["a film"])
+
+
+@pytest.mark.parametrize("label", ["good", '"good"'])
+def test_quotes_of_csv_around_texts_in_a_tsv_are_said(tmp_path: Path, label: str) -> None:
+    write(tmp_path, "a.tsv", f'{label}\t"a film"\n{label}\t"not, again"\n{label}\tnever\n')
+    with pytest.raises(
+        InputError, match=r"a\.tsv:1: 2 of 3 texts are in double quotes, as CSV has them; name the file"
+    ):
+        read_labelled(tmp_path, "a.tsv")
+    write(tmp_path, "b.tsv", 'good\t"He said ""yes""."\nbad\tnot again\nbad\tnever\n')
+    (note,) = read_labelled(tmp_path, "b.tsv").notes
+    assert note.startswith("warning: 1 text with doubled quotes inside of quotes, as CSV has them (first: ")
+
+
 @pytest.mark.parametrize("name", ["train.jsonl", "train.jsonl.gz"])
 def test_lines_of_json(tmp_path: Path, name: str) -> None:
     """Whole numbers are labels too; line breaks in a text stay; a blank line is a text of nothing."""
@@ -54,6 +75,7 @@ def test_lines_of_json(tmp_path: Path, name: str) -> None:
         ("a.tsv", "\ufeff\n \n", r"a\.tsv: the file holds no texts"),
         ("a.csv", "label,text\n", r"a\.csv: the file holds no texts"),
         ("a.jsonl", "\n\n", r"a\.jsonl: the file holds no texts"),
+        ("a.tsv", "good\tx\rbad\ty\r", r"a\.tsv: there is no newline in the file, and 2 carriage returns; a line ends"),
         ("a.tsv", "good\tx\n \tno label\n", r"a.tsv:2: the label is empty; give the text a label"),
         ("a.tsv", b"good\tx\nbad\t\xff\n", r"a.tsv:2: not UTF-8: 0xFF at byte 5"),
         ("a.jsonl", '{"label": "x", "text": "y"}\n{"label": "x"}\n', r"a.jsonl:2: the object has no key 'text'"),

@@ -16,6 +16,7 @@ from plainformer.decode import GenerationSettings, Hypothesis, beam, beam_search
 from plainformer.decode.batch import pad_rows
 from plainformer.decode.beam_step import top_k
 from plainformer.decode.length_penalty import length_weights
+from plainformer.decode.settings import Beam
 from plainformer.errors import InputError
 from plainformer.kernels.cpu import registry
 
@@ -95,11 +96,14 @@ def test_the_beam_equals_its_definition(toys: SimpleNamespace, beam: int, penalt
             agree(hypotheses, define(toys, model, source, bound, settings))
 
 
+@pytest.mark.parametrize("kind", ["shrinking", "full"])
 @pytest.mark.parametrize(("ngram", "penalty"), [(1, 1.0), (3, 1.0), (0, 1.7), (2, 0.6)])
 @pytest.mark.usefixtures("_candidates")
-def test_constraints_in_the_loop_equal_the_definition(toys: SimpleNamespace, ngram: int, penalty: float) -> None:
-    settings = GenerationSettings(beam_size=3, n_best=3, no_repeat_ngram=ngram, repetition_penalty=penalty)
-    free = GenerationSettings(beam_size=3, n_best=3)
+def test_constraints_in_the_loop_equal_the_definition(
+    toys: SimpleNamespace, ngram: int, penalty: float, kind: Beam
+) -> None:
+    free = GenerationSettings(beam_size=3, n_best=3, beam=kind)
+    settings = replace(free, no_repeat_ngram=ngram, repetition_penalty=penalty)
     model = toys.make(seed=6, eos_bonus=-5.0)
     found = search(model, SOURCES, BOUNDS, settings, toys.ids)
     for hypotheses, source, bound in zip(found, SOURCES, BOUNDS, strict=True):

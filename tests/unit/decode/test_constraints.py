@@ -87,6 +87,8 @@ def test_an_end_that_has_another_role_may_come_and_one_that_is_not_allowed_may_n
         {"forced_bos": 70},  # no token of the vocabulary: none is possible
         {"forced_eos": True, "forced_bos": 7},
         {"no_repeat_ngram": 2, "repetition_penalty": 1.5},
+        {"repetition_penalty": 1.5, "penalises_logprobs": True},
+        {"repetition_penalty": 0.5, "penalises_logprobs": True, "renormalize_logits": True},
         {"min_tokens": 4, "renormalize_logits": True, "forced_eos": True},
     ],
     ids=str,

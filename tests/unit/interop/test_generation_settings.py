@@ -71,6 +71,8 @@ def test_what_a_language_model_has_no_counterpart_of_is_named(values: dict[str, 
             [f"decoder_start_token_id 7 (outputs begin after {BOS})", "forced_eos_token_id 8 (an output ends with 5)"],
         ),
         ({"decoder_start_token_id": BOS, "forced_eos_token_id": END}, []),
+        ({"eos_token_id": [], "forced_eos_token_id": END}, []),
+        ({"eos_token_id": [], "forced_eos_token_id": 8}, [f"forced_eos_token_id 8 (an output ends with {END})"]),
         ({"do_sample": True, "temperature": 0.5}, ["do_sample True", "temperature 0.5"]),
     ],
 )
