@@ -12,6 +12,8 @@ from plainformer.renamed import CONFIG, with_new_keys
 
 AttentionBias = bool | Literal["query_key_value"]
 Tie = Literal["three-way", "source-target", "target-output", "none"]
+TransformerPosition = Literal["sinusoidal", "learned"]
+StackPosition = Literal["learned", "sinusoidal", "rotary"]
 ConfigT = TypeVar("ConfigT", bound="Config")
 
 MAY_BE_ZERO = ("d_k", "d_v", "kv_heads", "token_types")
@@ -163,7 +165,7 @@ class TransformerConfig(Config):
     target_vocab: int
     encoder_layers: int = 6
     decoder_layers: int = 6
-    position: Literal["sinusoidal", "learned"] = "sinusoidal"
+    position: TransformerPosition = "sinusoidal"
     max_len: int = 512
     tie: Tie = "three-way"
     output_bias: bool = False
@@ -198,7 +200,7 @@ class SingleStackConfig(Config):
     context: int
     layers: int = 12
     kv_heads: int = 0
-    position: Literal["learned", "sinusoidal", "rotary"] = "learned"
+    position: StackPosition = "learned"
     rope_theta: float = 10_000.0
     rope_scaling: RopeScaling | None = None
     tie: bool = True

@@ -1,4 +1,6 @@
-"""Where a token stands: sinusoidal encodings (section 3.5), learned ones, and rotation of queries and keys."""
+"""Where a token stands: sinusoidal encodings (section 3.5), learned ones, rotation of queries and keys, a bias."""
+
+from abc import abstractmethod
 
 import equinox as eqx
 import jax
@@ -63,3 +65,17 @@ class Rotary(eqx.Module):
     ) -> Float[Array, "batch heads seq d_k"]:
         """The queries or keys of `x`, turned."""
         return rotate(x, positions, self.rates)
+
+
+class ScoreBias(eqx.Module):
+    """What equation 1 adds to the scores by how far a key stands from a query; nothing is added to the embeddings.
+
+    By that alone, so that a text is the same wherever it begins: packed behind others, or in a window of a longer one.
+    """
+
+    @abstractmethod
+    def __call__(self, relative: Int[Array, "#batch query key"]) -> Float[Array, "#batch heads query key"]:
+        """The bias of keys at these positions relative to their queries', negative for keys that come before.
+
+        Of keys that a mask hides it may be any number.
+        """

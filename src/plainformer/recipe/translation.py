@@ -15,7 +15,7 @@ from plainformer.decode.limits import (
 )
 from plainformer.evaluate.bleu import BleuTokenizer
 from plainformer.files.validation import broken
-from plainformer.models.config import TransformerConfig
+from plainformer.models.config import TransformerConfig, TransformerPosition
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.sections import (
     Count,
@@ -123,7 +123,7 @@ class TransformerOptions(ShapeOptions):
 
     encoder_layers: int | None = Field(default=None, ge=1, description="Layers of the encoder.")
     decoder_layers: int | None = Field(default=None, ge=1, description="Layers of the decoder.")
-    position: Literal["sinusoidal", "learned"] | None = Field(default=None, description="Position encoding (§3.5).")
+    position: TransformerPosition | None = Field(default=None, description="Position encoding (§3.5).")
     max_len: int | None = Field(default=None, ge=1, description="Positions a learned table has.")
     tie: Literal["three-way", "source-target", "target-output", "none"] | None = Field(
         default=None, description="Which embedding tables are one (§3.4: three-way)."
