@@ -14,12 +14,12 @@ from plainformer.nn.feed_forward import FeedForward, GatedFeedForward, Transform
 from plainformer.nn.layer import EncoderLayer
 from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
 from plainformer.nn.pooling import FirstToken, MeanPool, Pooling
-from plainformer.nn.position import Learned, Position, Rotary, ScoreBias, Sinusoidal
+from plainformer.nn.position import Alibi, Learned, Position, Rotary, ScoreBias, Sinusoidal
 from plainformer.nn.residual import PostNorm, PreNorm, Residual
 from plainformer.shapes import Array, Float, PRNGKeyArray
 
 NORMS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"layer": LayerNorm, "rms": RMSNorm}
-SCORE_BIASES: dict[str, Callable[[int], ScoreBias]] = {}  # by the name of the position, for so many heads
+SCORE_BIASES: dict[str, Callable[[int], ScoreBias]] = {"alibi": Alibi}  # for so many heads
 RESIDUALS: dict[str, Callable[[Norm, Dropout], Residual]] = {"post": PostNorm, "pre": PreNorm}
 
 

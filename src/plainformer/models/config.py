@@ -12,8 +12,8 @@ from plainformer.renamed import CONFIG, with_new_keys
 
 AttentionBias = bool | Literal["query_key_value"]
 Tie = Literal["three-way", "source-target", "target-output", "none"]
-TransformerPosition = Literal["sinusoidal", "learned"]
-StackPosition = Literal["learned", "sinusoidal", "rotary"]
+TransformerPosition = Literal["sinusoidal", "learned", "alibi"]
+StackPosition = Literal["learned", "sinusoidal", "rotary", "alibi"]
 ConfigT = TypeVar("ConfigT", bound="Config")
 
 MAY_BE_ZERO = ("d_k", "d_v", "kv_heads", "token_types")

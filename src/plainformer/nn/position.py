@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.equations.positions import SinusoidalOrder, rotate, rotation_rates
+from plainformer.equations.positions import SinusoidalOrder, alibi, alibi_slopes, rotate, rotation_rates
 from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.errors import InputError
 from plainformer.kernels.sinusoid import sinusoids
@@ -79,3 +79,15 @@ class ScoreBias(eqx.Module):
 
         Of keys that a mask hides it may be any number.
         """
+
+
+class Alibi(ScoreBias):
+    """Attention with linear biases: the farther a key, the lower its score, by a slope of every head's own.
+
+    No parameters, and no longest sequence.
+    """
+
+    heads: int = eqx.field(static=True)
+
+    def __call__(self, relative: Int[Array, "#batch query key"]) -> Float[Array, "#batch heads query key"]:
+        return alibi(relative, alibi_slopes(self.heads))
