@@ -116,8 +116,9 @@ def test_what_a_training_makes_once_is_said_once(spawn, finished, trained, tmp_p
         (["model.heads=2"], True),
         (["model.heads=1"], False),
         (["model.heads=1", "train.compute_dtype=bfloat16"], True),
+        (["model.heads=1", "model.position=alibi"], True),
     ],
-    ids=["heads 8 wide", "heads 16 wide", "in 16 bits"],
+    ids=["heads 8 wide", "heads 16 wide", "in 16 bits", "biases of scores"],
 )
 def test_a_training_on_packed_rows_says_where_most_of_attention_is_for_nothing(cli, trained, tmp_path, settings, warns):
     """A CPU kernel alone passes over the scores of other texts; where it does not serve, training goes on all the same.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from plainformer.equations.masks import Tokens
 from plainformer.folder import KINDS, AnyConfig, abstract_model, model_type_of, named_parameters
 from plainformer.models import DecoderState, LanguageModelConfig, Transformer, TransformerConfig
-from plainformer.nn.position import Position
+from plainformer.nn.position import Position, ScoreBias
 
 BATCH, SOURCE, LONGER, TARGET, ROOM = 3, 7, 11, 5, 9
 LENGTHS = (7, 4, 2)  # of the three sources
@@ -61,13 +61,24 @@ class Text(NamedTuple):
 
 
 class Weighed(eqx.Module):
-    """Positions times a number: at 0 there are none."""
+    """Positions, or a score bias, times a number: at 0 there are none."""
 
-    base: Position
+    base: Position | ScoreBias
     amount: jax.Array
 
-    def __call__(self, positions: jax.Array, below: int | None = None) -> jax.Array:
-        return self.base(positions, below) * self.amount
+    def __call__(self, *positions: Any) -> jax.Array:
+        return self.base(*positions) * self.amount
+
+
+def with_weighed_positions(model: Any, amount: jax.Array) -> Any:
+    """The model, its positions times a number (1, 1, 1), whether they are added or bias scores."""
+
+    def of(part: Any) -> Any:
+        if isinstance(part, ScoreBias):
+            return Weighed(part, amount[None])
+        return Weighed(part, amount) if isinstance(part, Position) else part
+
+    return jax.tree.map(of, model, is_leaf=lambda part: isinstance(part, ScoreBias | Position))
 
 
 class Subject:
@@ -122,8 +133,7 @@ class TranslatorSubject(Subject):
         super().__init__(config)
 
         def encode(model: Transformer, source: jax.Array, valid: jax.Array, amount: jax.Array) -> jax.Array:
-            weighed = eqx.tree_at(lambda m: m.position, model, Weighed(model.position, amount))
-            return weighed.encode(source, valid)
+            return with_weighed_positions(model, amount).encode(source, valid)
 
         self.encode = eqx.filter_jit(encode)
         self.start = eqx.filter_jit(lambda model, memory, valid: model.start(memory, valid, ROOM))

@@ -48,6 +48,7 @@ def define(model: LanguageModel, prompt: list[int], settings: SamplingSettings, 
 
 
 ROTARY = {"position": "rotary", "norm": "rms", "heads": 4, "kv_heads": 2, "d_k": 6, "d_v": 5}
+ALIBI = {"position": "alibi", "heads": 4, "kv_heads": 2}
 
 
 @pytest.mark.parametrize(
@@ -58,6 +59,7 @@ ROTARY = {"position": "rotary", "norm": "rms", "heads": 4, "kv_heads": 2, "d_k":
         {"context": 3},
         {"context": 8},
         {"context": 8, "layers": 2, **ROTARY},
+        {"context": 8, "layers": 2, **ALIBI},
         {"context": 3, "position": "sinusoidal", "norm_position": "post"},
         {"context": 40},
     ],
@@ -186,7 +188,7 @@ def test_a_score_is_the_probability_to_write_it(context: int, batch_tokens: int)
             np.testing.assert_allclose(score, expected, **CLOSE)
 
 
-@pytest.mark.parametrize("changes", [{}, ROTARY], ids=["learned", "rotary"])
+@pytest.mark.parametrize("changes", [{}, ROTARY, ALIBI], ids=["learned", "rotary", "alibi"])
 def test_a_beam_is_the_definition_s_and_its_score_is_the_forced_one(changes: dict[str, Any]) -> None:
     model = make(context=20, **changes)
     logits = reference.text_logits(model)

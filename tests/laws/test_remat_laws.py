@@ -1,7 +1,7 @@
 """Layers that are computed again for the gradient change a step's memory, and nothing else."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import equinox as eqx
@@ -44,8 +44,8 @@ def translation() -> tuple[Any, Any, Any]:
     return Transformer(config, key=KEY), TranslationObjective(smoothing=0.1), batch
 
 
-def language() -> tuple[Any, Any, Any]:
-    config = replace(LANGUAGE_VARIANTS["rotary, grouped, gated silu without bias"], dropout=0.25, layers=2)
+def language(variant: str = "rotary, grouped, gated silu without bias") -> tuple[Any, Any, Any]:
+    config = replace(LANGUAGE_VARIANTS[variant], dropout=0.25, layers=2)
     ids = some_ids(ROWS, TARGET)
     return LanguageModel(config, key=KEY), LanguageObjective(), Blocks(ids, ids[:, ::-1].copy(), real(TARGET))
 
@@ -62,7 +62,12 @@ def parameters(state: TrainState) -> np.ndarray:
     return np.concatenate([np.ravel(leaf) for leaf in jax.tree.leaves(eqx.filter(state.model, eqx.is_inexact_array))])
 
 
-STACKS = {"encoder-decoder": translation, "decoder": language, "encoder": masked}
+STACKS = {
+    "encoder-decoder": translation,
+    "decoder": language,
+    "decoder with biases of scores": partial(language, "alibi, grouped, gated"),
+    "encoder": masked,
+}
 
 
 @cache

@@ -128,6 +128,7 @@ class Setting:
     activation: Literal["relu", "gelu", "gelu_tanh", "silu"] = "relu"
     scale_embedding: bool = True
     rotary_base: float | None = None  # None: queries and keys are not turned
+    alibi: bool = False  # whether self-attention has linear biases
 
 
 # Section 3.4 and 3.5: embeddings and positions
@@ -186,10 +187,32 @@ def softmax(scores: Floats) -> Floats:
     return powers / powers.sum()
 
 
-def attend(query: Floats, key: Floats, value: Floats, mask: Mask) -> Floats:
+def slopes(heads: int) -> list[float]:
+    """Press et al. 2021, section 3: 2^a heads have slopes that begin with 2^(-8/2^a), each that times the one before.
+
+    For other numbers the authors' code takes those of the largest 2^a that is less, and fills up with the first, third,
+    fifth … of twice as many heads.
+    """
+    power = 1
+    while 2 * power <= heads:
+        power *= 2
+    ours, twice = [2 ** (-8 / power)], [2 ** (-8 / (2 * power))]
+    while len(ours) < power:
+        ours.append(ours[-1] * ours[0])
+    while len(twice) < 2 * power:
+        twice.append(twice[-1] * twice[0])
+    index = 0
+    while len(ours) < heads:
+        ours.append(twice[index])
+        index += 2
+    return ours
+
+
+def attend(query: Floats, key: Floats, value: Floats, mask: Mask, slope: float = 0.0) -> Floats:
     """Equation 1: softmax(Q Kᵀ / √d_k) V, over the keys each query may attend to; zeros where there are none.
 
-    query (q, d_k), key (k, d_k), value (k, d_v), mask (q, k) -> (q, d_v)
+    query (q, d_k), key (k, d_k), value (k, d_v), mask (q, k) -> (q, d_v). Every place between a query and a key lowers
+    their score by `slope`.
     """
     d_k = query.shape[1]
     result = np.zeros((len(query), value.shape[1]))
@@ -197,7 +220,7 @@ def attend(query: Floats, key: Floats, value: Floats, mask: Mask) -> Floats:
         allowed = [column for column in range(len(key)) if mask[row, column]]
         if not allowed:
             continue
-        scores = np.array([query[row] @ key[column] / math.sqrt(d_k) for column in allowed])
+        scores = np.array([query[row] @ key[column] / math.sqrt(d_k) - slope * abs(row - column) for column in allowed])
         for probability, column in zip(softmax(scores), allowed, strict=True):
             result[row] += probability * value[column]
     return result
@@ -216,16 +239,29 @@ def rotate(x: Floats, base: float) -> Floats:
     return np.concatenate([numbers.real, numbers.imag], axis=1)
 
 
-def multi_head(x: Floats, memory: Floats, mask: Mask, weights: Attention, rotary_base: float | None = None) -> Floats:
+def self_attention(x: Floats, mask: Mask, weights: Attention, setting: Setting) -> Floats:
+    """Attention of a text to itself, with the positions that are not added to its embeddings. (seq, d_model)"""
+    found = slopes(len(weights["heads"])) if setting.alibi else None
+    return multi_head(x, x, mask, weights, setting.rotary_base, found)
+
+
+def multi_head(
+    x: Floats,
+    memory: Floats,
+    mask: Mask,
+    weights: Attention,
+    rotary_base: float | None = None,
+    slopes: list[float] | None = None,
+) -> Floats:
     """§3.2.2: Concat(head_1, ..., head_h) W^O. x (q, d_model) asks, memory (k, d_model) answers -> (q, d_model)"""
     heads = []
-    for head in weights["heads"]:
+    for index, head in enumerate(weights["heads"]):
         query = linear(x, head["query"])
         key = linear(memory, head["key"])
         value = linear(memory, head["value"])
         if rotary_base is not None:
             query, key = rotate(query, rotary_base), rotate(key, rotary_base)
-        heads.append(attend(query, key, value, mask))
+        heads.append(attend(query, key, value, mask, 0.0 if slopes is None else slopes[index]))
     return linear(np.concatenate(heads, axis=1), weights["output"])
 
 
@@ -275,11 +311,11 @@ def normalise(x: Floats, weights: Norm, setting: Setting) -> Floats:
 def encoder_layer(x: Floats, mask: Mask, weights: EncoderLayer, setting: Setting) -> Floats:
     """§3.1: self-attention, then feed-forward, each as Norm(x + Sublayer(x)) or, pre-norm, x + Sublayer(Norm(x))."""
     if setting.order == "post":
-        y = multi_head(x, x, mask, weights["attention"], setting.rotary_base)
+        y = self_attention(x, mask, weights["attention"], setting)
         x = normalise(x + y, weights["attention_norm"], setting)
         return normalise(x + feed_forward(x, weights["feed_forward"], setting), weights["feed_forward_norm"], setting)
     y = normalise(x, weights["attention_norm"], setting)
-    x = x + multi_head(y, y, mask, weights["attention"], setting.rotary_base)
+    x = x + self_attention(y, mask, weights["attention"], setting)
     y = normalise(x, weights["feed_forward_norm"], setting)
     return x + feed_forward(y, weights["feed_forward"], setting)
 
@@ -289,14 +325,14 @@ def decoder_layer(
 ) -> Floats:
     """§3.1: as in the encoder, with attention over the encoder's output between. Pre-norm does not norm the memory."""
     if setting.order == "post":
-        y = multi_head(x, x, self_mask, weights["self_attention"])
+        y = self_attention(x, self_mask, weights["self_attention"], setting)
         x = normalise(x + y, weights["self_attention_norm"], setting)
         y = multi_head(x, memory, cross_mask, weights["cross_attention"])
         x = normalise(x + y, weights["cross_attention_norm"], setting)
         y = feed_forward(x, weights["feed_forward"], setting)
         return normalise(x + y, weights["feed_forward_norm"], setting)
     y = normalise(x, weights["self_attention_norm"], setting)
-    x = x + multi_head(y, y, self_mask, weights["self_attention"])
+    x = x + self_attention(y, self_mask, weights["self_attention"], setting)
     y = normalise(x, weights["cross_attention_norm"], setting)
     x = x + multi_head(y, memory, cross_mask, weights["cross_attention"])
     y = normalise(x, weights["feed_forward_norm"], setting)

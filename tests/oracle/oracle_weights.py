@@ -159,7 +159,7 @@ def read_encoder(model: MaskedLanguageModel | Classifier) -> LanguageWeights:
 
 def read_setting(config: AnyConfig) -> Setting:
     sinusoid = "interleaved" if config.sinusoidal_order == "interleaved" else "halves"
-    positions: dict[str, Positions] = {"learned": "learned", "sinusoidal": sinusoid, "rotary": "none"}
+    positions: dict[str, Positions] = {"learned": "learned", "sinusoidal": sinusoid, "rotary": "none", "alibi": "none"}
     return Setting(
         order=config.norm_position,
         norm=config.norm,
@@ -168,4 +168,5 @@ def read_setting(config: AnyConfig) -> Setting:
         activation=config.activation,
         scale_embedding=config.scale_embeddings,
         rotary_base=None if isinstance(config, TransformerConfig) or config.position != "rotary" else config.rope_theta,
+        alibi=config.position == "alibi",
     )

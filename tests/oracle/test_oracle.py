@@ -60,6 +60,8 @@ VARIANTS = {
     "target tied to output": replace(BASE, tie="target-output", norm_position="pre"),
     "nothing tied, vocabulary padded": replace(BASE, pad_vocab_to=8),
     "all tied, vocabulary padded": replace(JOINT, tie="three-way", pad_vocab_to=8),
+    "alibi": replace(BASE, position="alibi"),
+    "alibi, six heads, pre-norm": replace(BASE, position="alibi", heads=6, d_k=4, d_v=3, norm_position="pre"),
     "no encoder layers": replace(BASE, encoder_layers=0, decoder_layers=1),
 }
 
@@ -85,6 +87,8 @@ LANGUAGE_VARIANTS = {
     "half sinusoids, odd d_model": replace(
         GPT, position="sinusoidal", sinusoidal_order="half", d_model=11, d_k=3, d_v=4, norm="rms", norm_position="post"
     ),
+    "alibi": replace(GPT, position="alibi", tie=True),
+    "alibi, three heads, one key and value": replace(GPT, position="alibi", heads=3, kv_heads=1, norm_position="post"),
     "learned, scaled, gelu": replace(GPT, scale_embeddings=True, activation="gelu", layers=1),
 }
 
@@ -105,6 +109,7 @@ ENCODER_VARIANTS = {
     "half sinusoids, odd d_model, pre-norm": replace(
         BERT, position="sinusoidal", sinusoidal_order="half", d_model=11, d_k=3, d_v=4, norm_position="pre"
     ),
+    "alibi, five heads": replace(BERT, position="alibi", heads=5, d_k=4, d_v=3),
     "no layers": replace(BERT, layers=0),
 }  # fmt: skip
 

@@ -1,4 +1,5 @@
-"""Where a token stands: sinusoidal encodings (section 3.5), and the rotation of queries and keys (Su et al. 2021)."""
+"""Where a token stands: sinusoidal encodings (section 3.5), and schemes within attention: the rotation of queries and
+keys (Su et al. 2021), linear biases of scores (ALiBi, Press et al. 2021)."""
 
 import math
 
@@ -64,3 +65,27 @@ def rotate(
     sine, cosine = jnp.sin(angles).astype(x.dtype), jnp.cos(angles).astype(x.dtype)
     first, second = jnp.split(x, 2, axis=-1)
     return jnp.concatenate([first * cosine - second * sine, second * cosine + first * sine], axis=-1)
+
+
+def alibi_slopes(heads: int) -> np.ndarray:
+    """The slope of every head: 2^(-8/n), 2^(-16/n) … 2^-8 for n heads (Press et al. 2021, section 3).
+
+    Where n is no power of two, as in the authors' code: the slopes of the next lower power, then every other one of the
+    next higher power's, from the first on.
+    """
+
+    def geometric(n: int) -> np.ndarray:
+        return 2.0 ** (-8.0 * np.arange(1, n + 1) / n)
+
+    lower = 2 ** (heads.bit_length() - 1)
+    return np.concatenate([geometric(lower), geometric(2 * lower)[::2]])[:heads]
+
+
+def alibi(relative: Int[Array, "#batch query key"], slopes: np.ndarray) -> Float[Array, "#batch heads query key"]:
+    """-slope · |i - j| in every head, for query i and key j (Press et al. 2021, section 3); `relative` is j - i.
+
+    The paper's keys all come before their queries. To those behind them, which an encoder sees, the distance is the
+    same.
+    """
+    distance = jnp.abs(relative).astype(jnp.float32)
+    return -jnp.asarray(slopes, jnp.float32)[None, :, None, None] * distance[:, None, :, :]

@@ -14,30 +14,53 @@ from plainformer.nn.feed_forward import FeedForward, GatedFeedForward, Transform
 from plainformer.nn.layer import EncoderLayer
 from plainformer.nn.norm import LayerNorm, Norm, RMSNorm
 from plainformer.nn.pooling import FirstToken, MeanPool, Pooling
-from plainformer.nn.position import Learned, Position, Rotary, Sinusoidal
+from plainformer.nn.position import Alibi, Learned, Position, Rotary, ScoreBias, Sinusoidal
 from plainformer.nn.residual import PostNorm, PreNorm, Residual
 from plainformer.shapes import Array, Float, PRNGKeyArray
 
 NORMS: dict[str, type[LayerNorm] | type[RMSNorm]] = {"layer": LayerNorm, "rms": RMSNorm}
+SCORE_BIASES: dict[str, Callable[[int], ScoreBias]] = {"alibi": Alibi}  # for so many heads
 RESIDUALS: dict[str, Callable[[Norm, Dropout], Residual]] = {"post": PostNorm, "pre": PreNorm}
 
 
 def make_attention(
-    config: Config, key: PRNGKeyArray, *, kv_heads: int | None = None, rotary: Rotary | None = None
+    config: Config,
+    key: PRNGKeyArray,
+    *,
+    kv_heads: int | None = None,
+    rotary: Rotary | None = None,
+    score_bias: ScoreBias | None = None,
 ) -> MultiHeadAttention:
-    widths = config.key_width, config.value_width
+    """Attention that knows of positions what it is given, which of a memory's is nothing."""
     return MultiHeadAttention(
-        config.d_model, config.heads, *widths, bias=config.attention_bias, kv_heads=kv_heads, rotary=rotary, key=key
+        config.d_model,
+        config.heads,
+        config.key_width,
+        config.value_width,
+        bias=config.attention_bias,
+        kv_heads=kv_heads,
+        rotary=rotary,
+        score_bias=score_bias,
+        key=key,
     )
 
 
+def make_self_attention(config: TransformerConfig | SingleStackConfig, key: PRNGKeyArray) -> MultiHeadAttention:
+    """Attention of a text to itself, which knows the positions where they are not added to the embeddings."""
+    score_bias = SCORE_BIASES[config.position](config.heads) if config.position in SCORE_BIASES else None
+    if isinstance(config, TransformerConfig):
+        return make_attention(config, key, score_bias=score_bias)
+    rotary = Rotary(config.key_width, config.rope_theta, config.rope_scaling) if config.position == "rotary" else None
+    return make_attention(config, key, kv_heads=config.kv_heads or None, rotary=rotary, score_bias=score_bias)
+
+
 def make_encoder_layers(
-    config: Config, count: int, key: PRNGKeyArray, *, kv_heads: int | None = None, rotary: Rotary | None = None
+    config: TransformerConfig | SingleStackConfig, count: int, key: PRNGKeyArray
 ) -> tuple[EncoderLayer, ...]:
     """Layers of self-attention and feed-forward: an encoder's, or those of a decoder without memory."""
     return tuple(
         EncoderLayer(
-            self_attention=make_attention(config, attention_key, kv_heads=kv_heads, rotary=rotary),
+            self_attention=make_self_attention(config, attention_key),
             feed_forward=make_feed_forward(config, feed_forward_key),
             residuals=(make_residual(config), make_residual(config)),
         )
@@ -47,16 +70,11 @@ def make_encoder_layers(
     )
 
 
-def make_stack(config: SingleStackConfig, key: PRNGKeyArray) -> tuple[EncoderLayer, ...]:
-    """The layers of a decoder alone or an encoder alone; rotary positions are in them."""
-    rotary = Rotary(config.key_width, config.rope_theta, config.rope_scaling) if config.position == "rotary" else None
-    return make_encoder_layers(config, config.layers, key, kv_heads=config.kv_heads or None, rotary=rotary)
-
-
-def make_added_position(config: SingleStackConfig, key: PRNGKeyArray) -> Position | None:
-    """The positions that are added to the embeddings; None where the layers turn queries and keys instead (rotary)."""
+def make_added_position(config: TransformerConfig | SingleStackConfig, key: PRNGKeyArray) -> Position | None:
+    """The positions that are added to the embeddings; None where the layers' attention knows them."""
     if config.position == "learned":
-        return Learned(config.context, config.d_model, key=key)
+        longest = config.max_len if isinstance(config, TransformerConfig) else config.context
+        return Learned(longest, config.d_model, key=key)
     return Sinusoidal(config.d_model, config.sinusoidal_order) if config.position == "sinusoidal" else None
 
 

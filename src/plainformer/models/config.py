@@ -14,8 +14,8 @@ from plainformer.renamed import CONFIG, with_new_keys
 # The variants by name, as recipes say them, too.
 NormName = Literal["layer", "rms"]
 NormPosition = Literal["post", "pre"]
-AbsolutePosition = Literal["sinusoidal", "learned"]
-Position = Literal["learned", "sinusoidal", "rotary"]
+TransformerPosition = Literal["sinusoidal", "learned", "alibi"]
+StackPosition = Literal["learned", "sinusoidal", "rotary", "alibi"]
 DecoderStart = Literal["token", "zero"]
 AttentionBias = bool | Literal["query_key_value"]
 Tie = Literal["three-way", "source-target", "target-output", "none"]
@@ -170,7 +170,7 @@ class TransformerConfig(Config):
     target_vocab: int
     encoder_layers: int = 6
     decoder_layers: int = 6
-    position: AbsolutePosition = "sinusoidal"
+    position: TransformerPosition = "sinusoidal"
     max_len: int = 512
     tie: Tie = "three-way"
     output_bias: bool = False
@@ -205,7 +205,7 @@ class SingleStackConfig(Config):
     context: int
     layers: int = 12
     kv_heads: int = 0
-    position: Position = "learned"
+    position: StackPosition = "learned"
     rope_theta: float = 10_000.0
     rope_scaling: RopeScaling | None = None
     tie: bool = True

@@ -20,11 +20,11 @@ from plainformer.equations.precision import multiply, upcast
 from plainformer.errors import InputError
 from plainformer.models.build import (
     make_added_position,
+    make_encoder_layers,
     make_final_norm,
     make_norm,
     make_output_bias,
     make_pooling,
-    make_stack,
     make_transform,
 )
 from plainformer.models.config import EncoderConfig
@@ -42,7 +42,7 @@ from plainformer.shapes import Array, Float, Hidden, Ids, Logits, PRNGKeyArray, 
 
 
 class TextEncoder(eqx.Module):
-    """Embeddings and N identical layers. `position` None: the layers turn queries and keys instead (rotary).
+    """Embeddings and N identical layers. `position` None: attention knows them (rotary, a score bias).
 
     `token_type` and `embedding_norm`, where there are any, are what BERT adds to the embeddings and puts after their
     sum.
@@ -64,7 +64,7 @@ class TextEncoder(eqx.Module):
         types, types_key = config.token_types, jax.random.fold_in(key, 1)
         self.token_type = Embedding(types, config.d_model, scaled=False, key=types_key) if types else None
         self.embedding_norm = make_norm(config) if config.embedding_norm else None
-        self.layers = make_stack(config, layers)
+        self.layers = make_encoder_layers(config, config.layers, layers)
         self.norm = make_final_norm(config)
         self.dropout = Dropout(config.dropout)
 

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from plainformer.equations.masks import causal_mask
-from plainformer.models.build import make_added_position, make_final_norm, make_stack
+from plainformer.models.build import make_added_position, make_encoder_layers, make_final_norm
 from plainformer.models.config import LanguageModelConfig
 from plainformer.nn.cache import CacheSlots, KVCache, capacity, empty_cache, grow, next_slots
 from plainformer.nn.dropout import Dropout
@@ -38,8 +38,8 @@ class LanguageModelState(eqx.Module):
 class LanguageModel(eqx.Module):
     """A causal decoder. `extend` is its forward with a cache, for a whole prompt or one more token.
 
-    `position` None: the layers turn queries and keys instead (rotary). `output` None: the embedding's table is the
-    output projection.
+    `position` None: none are added to the embeddings, attention knows them (rotary, a score bias). `output` None: the
+    embedding's table is the output projection.
     """
 
     embedding: Embedding
@@ -55,7 +55,7 @@ class LanguageModel(eqx.Module):
         rows, width = config.rows(config.vocab), config.d_model
         self.embedding = Embedding(rows, width, scaled=config.scale_embeddings, key=embedding)
         self.position = make_added_position(config, position)
-        self.layers = make_stack(config, layers)
+        self.layers = make_encoder_layers(config, config.layers, layers)
         self.norm = make_final_norm(config)
         self.output = None if config.tie else Linear(width, rows, bias=False, key=output)
         self.dropout = Dropout(config.dropout)
@@ -88,8 +88,10 @@ class LanguageModel(eqx.Module):
         return LanguageModelState(
             length=jnp.zeros(batch, jnp.int32),
             caches=tuple(
-                empty_cache(batch, heads, capacity, *widths, layer.self_attention.cache_dtype or dtype)
-                for layer in self.layers
+                empty_cache(
+                    batch, heads, capacity, *widths, one.cache_dtype or dtype, has_positions=one.needs_positions
+                )
+                for one in (layer.self_attention for layer in self.layers)
             ),
         )
 

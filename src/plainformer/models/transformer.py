@@ -10,12 +10,14 @@ import jax.numpy as jnp
 
 from plainformer.equations.masks import AttentionMask, Tokens, padding_mask, tokens_of
 from plainformer.models.build import (
+    make_added_position,
     make_attention,
     make_encoder_layers,
     make_feed_forward,
     make_final_norm,
     make_output_bias,
     make_residual,
+    make_self_attention,
 )
 from plainformer.models.config import TransformerConfig
 from plainformer.nn.cache import CacheSlots, KVCache, capacity, empty_cache, grow, next_slots
@@ -24,18 +26,12 @@ from plainformer.nn.embedding import Embedding, OutputHead, logits_of
 from plainformer.nn.layer import DecoderLayer, EncoderLayer, split_keys
 from plainformer.nn.linear import Linear
 from plainformer.nn.norm import Norm
-from plainformer.nn.position import Learned, Position, Sinusoidal
+from plainformer.nn.position import Position
 from plainformer.nn.stack import extend_layers, run_layers
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Bool, Float, Hidden, Ids, Int, Logits, PRNGKeyArray, Valid
 
 NO_PACKING = Tokens()
-
-
-def make_position(config: TransformerConfig, key: PRNGKeyArray) -> Position:
-    if config.position == "learned":
-        return Learned(config.max_len, config.d_model, key=key)
-    return Sinusoidal(config.d_model, config.sinusoidal_order)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -69,7 +65,7 @@ class Decoder(eqx.Module):
     def __init__(self, config: TransformerConfig, *, key: PRNGKeyArray) -> None:
         self.layers = tuple(
             DecoderLayer(
-                self_attention=make_attention(config, self_key),
+                self_attention=make_self_attention(config, self_key),
                 cross_attention=make_attention(config, cross_key),
                 feed_forward=make_feed_forward(config, feed_forward_key),
                 residuals=(make_residual(config), make_residual(config), make_residual(config)),
@@ -119,12 +115,13 @@ class Transformer(eqx.Module):
     """The encoder-decoder. `encode` and `decode` are its two verbs; `extend` is `decode` with a cache.
 
     Where a table is tied (section 3.4), the field that would repeat it is None: `target_embedding` None means the
-    source's is used, `output` None means that the target embedding's table is the output projection.
+    source's is used, `output` None means that the target embedding's table is the output projection. `position` None:
+    none are added to the embeddings, self-attention knows them (a score bias).
     """
 
     source_embedding: Embedding
     target_embedding: Embedding | None
-    position: Position
+    position: Position | None
     encoder: Encoder
     decoder: Decoder
     output: Linear | None  # of a prepared model an `OutputHead`
@@ -142,7 +139,7 @@ class Transformer(eqx.Module):
         self.target_embedding = (
             None if shares_embedding else Embedding(target_rows, config.d_model, scaled=scaled, key=target)
         )
-        self.position = make_position(config, position)
+        self.position = make_added_position(config, position)
         self.encoder = Encoder(config, key=encoder)
         self.decoder = Decoder(config, key=decoder)
         self.output = None if shares_output else Linear(config.d_model, target_rows, bias=False, key=output)
@@ -224,8 +221,15 @@ class Transformer(eqx.Module):
         return DecoderState(
             length=jnp.zeros(batch, jnp.int32),
             caches=tuple(
-                empty_cache(batch, config.heads, capacity, *widths, layer.self_attention.cache_dtype or memory.dtype)
-                for layer in layers
+                empty_cache(
+                    batch,
+                    config.heads,
+                    capacity,
+                    *widths,
+                    one.cache_dtype or memory.dtype,
+                    has_positions=one.needs_positions,
+                )
+                for one in (layer.self_attention for layer in layers)
             ),
             memory=tuple(layer.cross_attention.keys_values(memory) for layer in layers),
             memory_valid=source_valid,
@@ -274,5 +278,7 @@ class Transformer(eqx.Module):
         return x if self.config.decoder_start == "token" else jnp.where((positions > 0)[:, :, None], x, 0.0)
 
     def _placed(self, x: Hidden, positions: Int[Array, "#batch #seq"], bound: int, key: PRNGKeyArray | None) -> Hidden:
-        """Token embeddings plus positions, all below `bound`, with dropout on the sum (section 5.4)."""
-        return self.dropout(x + self.position(positions, bound).astype(x.dtype), key)
+        """Token embeddings, plus positions where they are added, all below `bound`, with dropout on the sum (5.4)."""
+        if self.position is not None:
+            x = x + self.position(positions, bound).astype(x.dtype)
+        return self.dropout(x, key)

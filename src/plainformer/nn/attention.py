@@ -13,7 +13,7 @@ from plainformer.equations.masks import AttentionMask
 from plainformer.kernels.attention import attention
 from plainformer.nn.cache import CacheSlots, KVCache, write
 from plainformer.nn.linear import Linear, project
-from plainformer.nn.position import Rotary
+from plainformer.nn.position import Rotary, ScoreBias
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Int, PRNGKeyArray
 
@@ -23,7 +23,8 @@ class MultiHeadAttention(eqx.Module):
 
     The h projections of one kind stand side by side in one matrix. `d_k` and `d_v` are free (Table 3, rows B);
     the paper's choice is d_model / heads for both. With fewer `kv_heads` than heads, each key and value serves a group
-    of neighbouring queries (Ainslie et al. 2023). With `rotary`, queries and keys are turned by their positions.
+    of neighbouring queries (Ainslie et al. 2023). With `rotary`, queries and keys are turned by their positions; with
+    `score_bias`, the scores get a bias by how far keys stand from queries.
 
     Attributes:
         cache_dtype: of keys and values that decoding keeps; None is that in which they are computed.
@@ -35,6 +36,7 @@ class MultiHeadAttention(eqx.Module):
     value: Linear
     output: Linear
     rotary: Rotary | None
+    score_bias: ScoreBias | None
     heads: int = eqx.field(static=True)
     kv_heads: int = eqx.field(static=True)
     cache_dtype: DTypeLike | None = eqx.field(static=True)
@@ -50,16 +52,23 @@ class MultiHeadAttention(eqx.Module):
         bias: bool | Literal["query_key_value"],
         kv_heads: int | None = None,
         rotary: Rotary | None = None,
+        score_bias: ScoreBias | None = None,
         key: PRNGKeyArray,
     ) -> None:
         """`kv_heads` divides `heads`; None is as many. A `bias` of "query_key_value" leaves the output without one."""
         q, k, v, o = jax.random.split(key, 4)
-        self.heads, self.kv_heads, self.rotary = heads, kv_heads or heads, rotary
+        self.heads, self.kv_heads = heads, kv_heads or heads
+        self.rotary, self.score_bias = rotary, score_bias
         self.cache_dtype, self.inference = None, False
         self.query = Linear(d_model, heads * d_k, bias=bool(bias), key=q)
         self.key = Linear(d_model, self.kv_heads * d_k, bias=bool(bias), key=k)
         self.value = Linear(d_model, self.kv_heads * d_v, bias=bool(bias), key=v)
         self.output = Linear(heads * d_v, d_model, bias=bias is True, key=o)
+
+    @property
+    def needs_positions(self) -> bool:
+        """Whether a cache has to keep where its keys stand."""
+        return self.score_bias is not None
 
     def for_inference(self, cache_dtype: DTypeLike | None, *, has_kernels: bool) -> "MultiHeadAttention":
         """The same attention, its cache in `cache_dtype`; with `has_kernels`, by kernels without a gradient."""
@@ -96,7 +105,7 @@ class MultiHeadAttention(eqx.Module):
     ) -> KVCache:
         """The keys and values of `memory`; decoding computes them once and keeps them.
 
-        `positions` are those of `memory`; only rotation asks for them, and counts from 0 without.
+        `positions` are those of `memory`; only rotation and a score bias ask for them, and count from 0 without.
         """
         key, value = project(memory, self.key, self.value)
         return self._by_head(key, value, positions)
@@ -122,15 +131,17 @@ class MultiHeadAttention(eqx.Module):
         trace: Trace = NO_TRACE,
     ) -> Hidden:
         """Equation 1 in every head, and the projection of all heads side by side."""
+        bias = self._bias(query, seen, positions)
         query = self._turn(self._split(query, self.heads), positions)
         keys = seen.keys.swapaxes(-1, -2)
         if trace.on:
             groups = self.heads // self.kv_heads
             key, value = (jnp.repeat(one.astype(query.dtype), groups, axis=1) for one in (keys, seen.values))
-            heads, weights = attention_with_weights(query, key, value, None if mask is None else mask.materialise())
+            allowed = None if mask is None else mask.materialise()
+            heads, weights = attention_with_weights(query, key, value, allowed, bias)
             trace.record("weights", weights)
         else:
-            heads = attention(query, keys, seen.values, mask, inference=self.inference)
+            heads = attention(query, keys, seen.values, mask, bias=bias, inference=self.inference)
         batch, _, length, _ = heads.shape
         return self.output(heads.swapaxes(1, 2).reshape(batch, length, -1))
 
@@ -142,7 +153,8 @@ class MultiHeadAttention(eqx.Module):
     ) -> KVCache:
         """Projected keys and values by heads, as decoding keeps them."""
         keys = self._turn(self._split(key, self.kv_heads), positions)
-        found = KVCache(keys.swapaxes(-1, -2), self._split(value, self.kv_heads))
+        at = None if self.score_bias is None else _from_zero(key, positions)
+        found = KVCache(keys.swapaxes(-1, -2), self._split(value, self.kv_heads), at)
         return found if self.cache_dtype is None else found.astype(self.cache_dtype)
 
     def _split(self, x: Float[Array, "batch seq width"], heads: int) -> Float[Array, "batch heads seq d"]:
@@ -155,3 +167,20 @@ class MultiHeadAttention(eqx.Module):
         if self.rotary is None:
             return x
         return self.rotary(x, jnp.arange(x.shape[2])[None, :] if positions is None else positions)
+
+    def _bias(
+        self, query: Float[Array, "batch seq width"], seen: KVCache, positions: Int[Array, "#batch #seq"] | None
+    ) -> Float[Array, "#batch heads #seq key"] | None:
+        if self.score_bias is None:
+            return None
+        if seen.positions is None:
+            raise ValueError("a score bias asks for the positions of keys, and the cache has none")
+        return self.score_bias(seen.positions[:, None, :] - _from_zero(query, positions)[:, :, None])
+
+
+def _from_zero(
+    x: Float[Array, "batch seq width"], positions: Int[Array, "#batch #seq"] | None
+) -> Int[Array, "#batch seq"]:
+    """A position for every token of `x`: those given, one of which may serve a whole row, or 0, 1, …"""
+    seq = x.shape[1]
+    return jnp.arange(seq)[None, :] if positions is None else jnp.broadcast_to(positions, (len(positions), seq))

@@ -15,16 +15,22 @@ class KVCache(NamedTuple):
 
     Keys are kept as Kᵀ, the way Q Kᵀ reads them: for the few queries of a step, a product with keys side by side takes
     three times as long.
+
+    `positions`, where the keys stand in their sequences, are there for a score bias alone: hypotheses of a beam share
+    slots, so that a slot is no position.
     """
 
     keys: Float[Array, "batch heads d_k key"]
     values: Float[Array, "batch heads key d_v"]
+    positions: Int[Array, "#batch key"] | None = None
 
     def astype(self, dtype: DTypeLike) -> "KVCache":
         """In another type. Numbers too large for it become its largest."""
         largest, is_narrower = float(jnp.finfo(dtype).max), jnp.finfo(dtype).max < jnp.finfo(self.keys.dtype).max
-        fitting = (jnp.clip(one, -largest, largest) if is_narrower else one for one in self)
-        return KVCache(*(one.astype(dtype) for one in fitting))
+        both = self.keys, self.values
+        fitting = (jnp.clip(one, -largest, largest) if is_narrower else one for one in both)
+        keys, values = (one.astype(dtype) for one in fitting)
+        return KVCache(keys, values, self.positions)
 
 
 class CacheSlots(NamedTuple):
@@ -60,9 +66,15 @@ def capacity(caches: tuple[KVCache, ...]) -> int:
     return max((cache.values.shape[2] for cache in caches), default=0)
 
 
-def empty_cache(batch: int, heads: int, capacity: int, d_k: int, d_v: int, dtype: DTypeLike) -> KVCache:
-    """Room for `capacity` tokens; what is not yet written is hidden by a mask."""
-    return KVCache(jnp.zeros((batch, heads, d_k, capacity), dtype), jnp.zeros((batch, heads, capacity, d_v), dtype))
+def empty_cache(
+    batch: int, heads: int, capacity: int, d_k: int, d_v: int, dtype: DTypeLike, *, has_positions: bool = False
+) -> KVCache:
+    """Room for `capacity` tokens, and for their positions if asked; what is not yet written is hidden by a mask."""
+    return KVCache(
+        jnp.zeros((batch, heads, d_k, capacity), dtype),
+        jnp.zeros((batch, heads, capacity, d_v), dtype),
+        jnp.zeros((batch, capacity), jnp.int32) if has_positions else None,
+    )
 
 
 def write(cache: KVCache, new: KVCache, slot: Int[Array, ""]) -> KVCache:
@@ -73,8 +85,19 @@ def write(cache: KVCache, new: KVCache, slot: Int[Array, ""]) -> KVCache:
     written = KVCache(
         jax.lax.dynamic_update_slice(cache.keys, new.keys, (0, 0, 0, slot)),
         jax.lax.dynamic_update_slice(cache.values, new.values, (0, 0, slot, 0)),
+        _written_positions(cache.positions, new, slot),
     )
     return jax.lax.optimization_barrier(written)
+
+
+def _written_positions(
+    positions: Int[Array, "batch key"] | None, new: KVCache, slot: Int[Array, ""]
+) -> Int[Array, "batch key"] | None:
+    """The positions of a cache with those of `new` from `slot` on; they may be the same in all its rows."""
+    if positions is None or new.positions is None:
+        return None
+    batch, _, seq, _ = new.values.shape
+    return jax.lax.dynamic_update_slice(positions, jnp.broadcast_to(new.positions, (batch, seq)), (0, slot))
 
 
 def grow(cache: KVCache, slots: int) -> KVCache:
@@ -82,4 +105,5 @@ def grow(cache: KVCache, slots: int) -> KVCache:
     return KVCache(
         jnp.pad(cache.keys, ((0, 0), (0, 0), (0, 0), (0, slots))),
         jnp.pad(cache.values, ((0, 0), (0, 0), (0, slots), (0, 0))),
+        None if cache.positions is None else jnp.pad(cache.positions, ((0, 0), (0, slots))),
     )

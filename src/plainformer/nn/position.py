@@ -1,11 +1,13 @@
-"""Where a token stands: sinusoidal encodings (section 3.5), learned ones, and rotation of queries and keys."""
+"""Where a token stands: sinusoidal encodings (section 3.5), learned ones, rotation of queries and keys, a bias."""
+
+from abc import abstractmethod
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from plainformer.equations.positions import SinusoidalOrder, rotate, rotation_rates
+from plainformer.equations.positions import SinusoidalOrder, alibi, alibi_slopes, rotate, rotation_rates
 from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.errors import InputError
 from plainformer.kernels.sinusoid import sinusoids
@@ -63,3 +65,29 @@ class Rotary(eqx.Module):
     ) -> Float[Array, "batch heads seq d_k"]:
         """The queries or keys of `x`, turned."""
         return rotate(x, positions, self.rates)
+
+
+class ScoreBias(eqx.Module):
+    """What equation 1 adds to the scores by how far a key stands from a query; nothing is added to the embeddings.
+
+    By that alone, so that a text is the same wherever it begins: packed behind others, or in a window of a longer one.
+    """
+
+    @abstractmethod
+    def __call__(self, relative: Int[Array, "#batch query key"]) -> Float[Array, "#batch heads query key"]:
+        """The bias of keys at these positions relative to their queries', negative for keys that come before.
+
+        Of keys that a mask hides it may be any number.
+        """
+
+
+class Alibi(ScoreBias):
+    """Attention with linear biases: the farther a key, the lower its score, by a slope of every head's own.
+
+    No parameters, and no longest sequence.
+    """
+
+    heads: int = eqx.field(static=True)
+
+    def __call__(self, relative: Int[Array, "#batch query key"]) -> Float[Array, "#batch heads query key"]:
+        return alibi(relative, alibi_slopes(self.heads))

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from plainformer.equations.names import ActivationName, SinusoidalOrder
 from plainformer.errors import InputError
 from plainformer.files.validation import broken, first_error
-from plainformer.models.config import NormName, NormPosition, Position, SingleStackConfig
+from plainformer.models.config import NormName, NormPosition, SingleStackConfig, StackPosition
 from plainformer.models.presets import PRESETS
 
 # TOML knows lists only; a frozen recipe holds tuples.
@@ -165,7 +165,7 @@ class StackOptions(ShapeOptions):
     kv_heads: int | None = Field(
         default=None, ge=0, description="Heads of keys and values, each shared by several of queries; 0 = heads."
     )
-    position: Position | None = Field(default=None, description="Position encoding.")
+    position: StackPosition | None = Field(default=None, description="Position encoding.")
     rope_theta: float | None = Field(default=None, gt=0.0, description="rotary only: base of the angles.")
     tie: bool | None = Field(default=None, description="The embedding's table is the output projection.")
 

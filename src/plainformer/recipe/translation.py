@@ -18,7 +18,7 @@ from plainformer.decode.limits import (
 from plainformer.decode.settings import PAPER
 from plainformer.evaluate.bleu import BleuTokenizer
 from plainformer.files.validation import broken
-from plainformer.models.config import AbsolutePosition, DecoderStart, Tie, TransformerConfig
+from plainformer.models.config import DecoderStart, Tie, TransformerConfig, TransformerPosition
 from plainformer.recipe.base import Recipe
 from plainformer.recipe.sections import (
     Count,
@@ -126,7 +126,7 @@ class TransformerOptions(ShapeOptions):
 
     encoder_layers: int | None = Field(default=None, ge=1, description="Layers of the encoder.")
     decoder_layers: int | None = Field(default=None, ge=1, description="Layers of the decoder.")
-    position: AbsolutePosition | None = Field(default=None, description="Position encoding (§3.5).")
+    position: TransformerPosition | None = Field(default=None, description="Position encoding (§3.5).")
     max_len: int | None = Field(default=None, ge=1, description="Positions a learned table has.")
     tie: Tie | None = Field(default=None, description="Which embedding tables are one (§3.4: three-way).")
     output_bias: bool | None = Field(default=None, description="A bias of every token's logit, as Marian has it.")

@@ -15,6 +15,7 @@ from plainformer.evaluate.bleu import check_tokenizer, score_translations
 from plainformer.folder import Model, ModelFolder
 from plainformer.kernels.cpu import registry
 from plainformer.kernels.cpu.ffi import VECTOR
+from plainformer.models.build import SCORE_BIASES
 from plainformer.models.transformer import Transformer
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
@@ -118,8 +119,8 @@ class TranslationTask:
         if row_tokens and not self._knows_texts(config, devices):
             console.say(
                 "warning: attention computes all scores of a packed row here, and most of them for nothing: only the "
-                "extra cpu, on one device and in float32, with heads multiples of 16 wide, knows its texts. Lower "
-                "data.row_tokens, or leave it out"
+                "extra cpu, on one device and in float32, with heads multiples of 16 wide and no biases of scores, "
+                "knows its texts. Lower data.row_tokens, or leave it out"
             )
         return PreparedTask(
             config=config,
@@ -178,9 +179,8 @@ class TranslationTask:
     def _knows_texts(self, config: Any, devices: int) -> bool:
         """Whether attention passes over the scores of other texts in a row."""
         is_wide = config.key_width % VECTOR == 0 and config.value_width % VECTOR == 0
-        return (
-            devices == 1 and self.recipe.train.compute_dtype == "float32" and is_wide and registry.is_ready("attention")
-        )
+        is_known = is_wide and config.position not in SCORE_BIASES and self.recipe.train.compute_dtype == "float32"
+        return devices == 1 and is_known and registry.is_ready("attention")
 
     def _content(self, model: Model, tokenizers: Tokenizers) -> ModelFolder:
         recipe, data = self.recipe, self.recipe.data

@@ -13,9 +13,9 @@ from checkpoints import GPT, LETTERS
 from safetensors.numpy import load_file
 
 from plainformer.errors import InputError
-from plainformer.folder import load_folder, read_config
+from plainformer.folder import AnyConfig, load_folder, read_config
 from plainformer.interop.export import Export, export_model, family_for
-from plainformer.models import LanguageModel, LanguageModelConfig
+from plainformer.models import EncoderConfig, LanguageModel, LanguageModelConfig, TransformerConfig
 
 LLAMA = replace(
     GPT, norm="rms", position="rotary", gated=True, activation="silu", bias=False, d_k=6, d_v=6, kv_heads=1, tie=False
@@ -60,6 +60,21 @@ def test_the_way_out_and_back_is_exact(config: LanguageModelConfig, name: str, t
 def test_what_stands_in_the_way_is_named(changes: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=re.escape(said)):
         family_for(LanguageModelConfig(**{**GPT.to_dict(), **changes}))
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "theirs"),
+    [
+        (GPT, "GPT2LMHeadModel", "learned"),
+        (LLAMA, "LlamaForCausalLM", "rotary"),
+        (EncoderConfig(vocab=11), "BertForMaskedLM", "learned"),
+        (EncoderConfig(vocab=11, labels=("no", "yes")), "BertForSequenceClassification", "learned"),
+        (TransformerConfig(source_vocab=11, target_vocab=11), "MarianMTModel", "sinusoidal"),
+    ],
+)
+def test_linear_biases_stand_in_the_way_of_every_family(config: AnyConfig, name: str, theirs: str) -> None:
+    with pytest.raises(InputError, match=f"as {name}: .*position is 'alibi', and theirs is '{theirs}'"):
+        family_for(replace(config, position="alibi"))
 
 
 def test_a_folder_with_something_in_it_is_left_alone(gpt: LanguageModel, tmp_path: Path) -> None:

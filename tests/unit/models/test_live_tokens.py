@@ -28,7 +28,7 @@ LIKE_LLAMA: dict[str, Any] = {
 def started(kind: str, precision: Precision) -> tuple[Any, Any]:
     shape: dict[str, Any] = {"d_model": 32, "heads": 4, "d_ff": 48}
     if kind != "translator":
-        shape |= {} if kind == "language model" else LIKE_LLAMA
+        shape |= {"language model": {}, "one like Llama": LIKE_LLAMA, "one with ALiBi": {"position": "alibi"}}[kind]
         model = LanguageModel(
             LanguageModelConfig(vocab=VOCAB, layers=2, context=PLACES, **shape), key=jax.random.key(0)
         )
@@ -41,7 +41,7 @@ def started(kind: str, precision: Precision) -> tuple[Any, Any]:
     return decoder, decoder.start(decoder.encode(source, valid), valid, PLACES)
 
 
-@pytest.mark.parametrize("kind", ["translator", "language model", "one like Llama"])
+@pytest.mark.parametrize("kind", ["translator", "language model", "one like Llama", "one with ALiBi"])
 @pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8", "w8a8"])
 def test_the_others_find_what_they_would_without_and_nothing_is_kept_of_them(kind: str, precision: Precision) -> None:
     """One sequence is live, one only at first, one never, one in every other token. Logits of the rest are NaN."""

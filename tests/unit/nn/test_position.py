@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from plainformer.equations.positions import SinusoidalOrder, half_from_interleaved
+from plainformer.equations.positions import SinusoidalOrder, alibi_slopes, half_from_interleaved
 from plainformer.errors import InputError
-from plainformer.nn.position import Learned, Sinusoidal
+from plainformer.nn.position import Alibi, Learned, Sinusoidal
 
 POSITIONS = (0, 1, 3, 50)
 # The angle is at most 50, and float32 knows it to 50 · 6e-8 times a few roundings.
@@ -93,3 +93,31 @@ def test_learned_positions_start_small() -> None:
     """N(0, 0.02²): the deviation of 7,000 draws is within 4 · 0.02 / √(2 · 7000)."""
     table = np.asarray(Learned(700, 10, key=jax.random.key(0)).table)
     assert abs(table.std() - 0.02) < 4 * 0.02 / np.sqrt(2 * 7000)
+
+
+@pytest.mark.parametrize(
+    ("heads", "exponents"),
+    [
+        (1, [8]),
+        (2, [4, 8]),
+        (3, [4, 8, 2]),
+        (8, [1, 2, 3, 4, 5, 6, 7, 8]),
+        (12, [1, 2, 3, 4, 5, 6, 7, 8, 0.5, 1.5, 2.5, 3.5]),
+        (16, [0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 6.5, 7, 7.5, 8]),
+    ],
+)
+def test_slopes_are_the_papers(heads: int, exponents: list[float]) -> None:
+    """1/2, 1/4 … 1/256 for 8 heads, √½, ½, ½√½ … for 16 (Press et al. 2021, section 3); for 12 the 8 of 8 heads, and
+    every other one of 16 heads from the first on, as in the authors' code."""
+    np.testing.assert_allclose(alibi_slopes(heads), [2.0**-exponent for exponent in exponents], rtol=1e-15)
+
+
+def test_biases_known_by_hand() -> None:
+    """Of two heads, with slopes 1/16 and 1/256, and three tokens: figure 3 of the paper; keys behind are as far."""
+    at = jnp.arange(3)
+    bias = Alibi(2)(at[None, None, :] - at[None, :, None])
+    assert bias.shape == (1, 2, 3, 3)
+    distances = np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+    np.testing.assert_array_equal(bias[0], [-distances / 16, -distances / 256])
+    one_query = Alibi(2)(at[None, None, :] - 2)  # as a step of decoding asks
+    np.testing.assert_array_equal(one_query, bias[:, :, 2:])

@@ -140,6 +140,12 @@ def test_the_models_are_those_of_their_tasks() -> None:
     assert bert == EncoderConfig(vocab=50)
 
 
+@pytest.mark.parametrize("task", TASKS)
+def test_every_task_has_linear_biases(task: str) -> None:
+    model = recipe_of(task, LEAST[task], "model.position=alibi").model
+    assert model.trial().position == "alibi"
+
+
 def test_a_new_classifiers_context_follows_the_length_of_its_texts() -> None:
     """One setting for both; what it is without it, and with a context of its own, is as it was."""
     for settings, context, read in (
