@@ -63,7 +63,7 @@ def test_a_cache_that_forgets_where_its_keys_stand_is_caught(monkeypatch: pytest
 
 def test_an_encoder_knows_distances_and_no_directions() -> None:
     """A text read backwards gives the logits backwards: without tokens around it that say which end is which."""
-    subject = EncoderSubject(ENCODER_VARIANTS["alibi, three heads"])
+    subject = EncoderSubject(ENCODER_VARIANTS["alibi, three heads, biases of queries, keys and values"])
     alone = subject.sample.alone(0)
     turned = encoder_laws.Reading(
         *(part.at[:, : model_laws.TARGET].set(part[:, : model_laws.TARGET][:, ::-1]) for part in alone)

@@ -40,8 +40,9 @@ VARIANTS = {
         PAPER, norm="rms", norm_position="pre", position="learned", activation="silu", heads=1, d_k=13, d_v=8,
         tie="source-target", decoder_layers=1, pad_vocab_to=1,
     ),
-    "alibi, pre-norm rms, three heads": replace(
+    "alibi, pre-norm rms, three heads, biases of queries, keys and values": replace(
         APART, position="alibi", norm="rms", norm_position="pre", activation="gelu", heads=3, decoder_layers=2,
+        bias_in="query_key_value",
     ),
     "marian: sines before cosines, silu, a bias of every logit, started from zero": replace(
         PAPER, sinusoidal_order="half", activation="silu", output_bias=True, decoder_start="zero", decoder_layers=1,
@@ -71,7 +72,9 @@ LANGUAGE_VARIANTS = {
     "alibi, grouped, gated": replace(
         GPT, position="alibi", gated=True, activation="silu", heads=4, kv_heads=2, d_k=5, d_v=6, pad_vocab_to=1,
     ),
-    "alibi, post-norm, three heads": replace(ALONE, position="alibi", norm_position="post", heads=3),
+    "alibi, post-norm, three heads, biases of queries, keys and values": replace(
+        ALONE, position="alibi", norm_position="post", heads=3, bias_in="query_key_value",
+    ),
     "rotary slowed down for a longer context": replace(
         GPT, position="rotary", rope_theta=50.0, d_k=10, rope_scaling=RopeScaling(8.0, 1.0, 4.0, 9), layers=1,
     ),
@@ -94,7 +97,9 @@ ENCODER_VARIANTS = {
         SMALL, norm_position="pre", position="sinusoidal", sinusoidal_order="half", activation="gelu_tanh", d_model=11,
         heads=3, kv_heads=1, d_k=3, d_v=4, pad_vocab_to=8, bias_in="feed_forward",
     ),
-    "alibi, three heads": replace(SMALL, position="alibi", heads=3, pooling="first"),
+    "alibi, three heads, biases of queries, keys and values": replace(
+        SMALL, position="alibi", heads=3, pooling="first", bias_in="query_key_value",
+    ),
     "bert's checkpoints: types, norm of the embeddings, transform, output bias, first token": replace(
         BERT, token_types=3, embedding_norm=True, mlm_transform=True, output_bias=True, pooling="first",
         add_cls_sep=True,
