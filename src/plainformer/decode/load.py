@@ -14,7 +14,8 @@ from plainformer.decode.translator import Translator
 from plainformer.devices import default_device
 from plainformer.errors import InputError, shown
 from plainformer.folder import Model, ModelFolder, has_weights, load_folder, read_config
-from plainformer.given import place
+from plainformer.given import callables, place
+from plainformer.interop.sentence import MODULES
 from plainformer.kernels.cpu import build
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
 from plainformer.models.language_model import LanguageModel
@@ -78,6 +79,8 @@ def load(
     if weights not in get_args(Precision):
         named = weights if isinstance(weights, str) else shown(weights)
         raise InputError(f"there are no {named} weights", fix=f"choose {', '.join(get_args(Precision))}")
+    if say is not None:
+        callables(say=say)
     found = find_model(place(folder, "a model folder or a run"))
     if weights in INT8 and default_device().platform == "cpu":
         build.precompile(build.DECODING)
@@ -154,6 +157,10 @@ def find_model(folder: Path) -> Path:
         arguments = f"plainformer.load_recipe({str(folder / 'recipe.toml')!r}), {str(folder)!r}, resume=True"
         on = on if tells_the_shell() else f"plainformer.run_recipe({arguments})"
         raise InputError("this run has left no model yet", where=str(folder), fix=f"let it end, or go on with {on}")
+    if (folder / MODULES).exists():
+        what = "the Transformer of this sentence encoder is in a folder of its own, where its pooling is not known"
+        fix = f'move the files of that folder up to {MODULES}, and set its path there to ""'
+        raise InputError(what, where=str(folder), fix=fix)
     inside = sorted(entry.name for entry in folder.iterdir() if _holds_model(entry))
     fix = f"it holds {', '.join(inside[:5])}: name one of them, as {folder / inside[0]}" if inside else "train one"
     raise InputError("this folder holds no model", where=str(folder), fix=fix)
