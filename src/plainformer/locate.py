@@ -5,6 +5,7 @@ from pathlib import Path
 from plainformer.adapter import ADAPTER_CONFIG
 from plainformer.errors import InputError
 from plainformer.folder import has_weights, read_config
+from plainformer.interop.sentence import MODULES
 from plainformer.spelling import command, tells_the_shell
 
 PLACES = ("average", "best", "last")
@@ -33,6 +34,10 @@ def find_model(folder: Path) -> Path:
         arguments = f"plainformer.load_recipe({str(folder / 'recipe.toml')!r}), {str(folder)!r}, resume=True"
         on = on if tells_the_shell() else f"plainformer.run_recipe({arguments})"
         raise InputError("this run has left no model yet", where=str(folder), fix=f"let it end, or go on with {on}")
+    if (folder / MODULES).exists():
+        what = "the Transformer of this sentence encoder is in a folder of its own, where its pooling is not known"
+        fix = f'move the files of that folder up to {MODULES}, and set its path there to ""'
+        raise InputError(what, where=str(folder), fix=fix)
     inside = sorted(entry.name for entry in folder.iterdir() if _holds_model(entry))
     fix = f"it holds {', '.join(inside[:5])}: name one of them, as {folder / inside[0]}" if inside else "train one"
     raise InputError("this folder holds no model", where=str(folder), fix=fix)

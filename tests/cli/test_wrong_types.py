@@ -52,3 +52,10 @@ def test_the_error_says_which_and_what_to_do(texts, said) -> None:
     with pytest.raises(InputError) as refused:
         strings(texts)
     assert str(refused.value) == said
+
+
+def test_settings_may_be_numbers_of_numpy(models) -> None:
+    translator = plainformer.load(models["translator"])
+    given = {"beam_size": np.int64(2), "alpha": np.float32(0.5), "suppress_tokens": np.array([5, 6])}
+    plain = {"beam_size": 2, "alpha": 0.5, "suppress_tokens": (5, 6)}
+    assert translator.translate(["a man"], **given) == translator.translate(["a man"], **plain)

@@ -23,6 +23,8 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
+    MarianConfig,
+    MarianMTModel,
     Qwen2Config,
     Qwen2ForCausalLM,
 )
@@ -30,7 +32,7 @@ from transformers import (
 from plainformer.adapter import Adapter, hash_of_model
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder, load_folder, read_config, save_folder
-from plainformer.models import Classifier, LanguageModel, MaskedLanguageModel
+from plainformer.models import Classifier, LanguageModel, MaskedLanguageModel, Transformer
 from plainformer.nn.lora import adapt, named_linears, named_pairs
 
 # PEFT warns of tied weights, of Conv1D and of keys that it does not know.
@@ -56,13 +58,24 @@ def bert() -> Any:
 
 
 def asked(theirs: Any) -> np.ndarray:
+    ids = torch.tensor(IDS)
+    target = {"decoder_input_ids": ids} if theirs.config.is_encoder_decoder else {}
     with torch.no_grad():
-        return theirs.eval()(input_ids=torch.tensor(IDS)).logits.numpy()
+        return theirs.eval()(input_ids=ids, **target).logits.numpy()
 
 
 def said(ours: Any) -> np.ndarray:
-    valid = () if isinstance(ours, LanguageModel) else (jnp.ones(IDS.shape, bool),)
-    return np.asarray(eqx.filter_jit(ours)(jnp.asarray(IDS), *valid))
+    ids, valid = jnp.asarray(IDS), jnp.ones(IDS.shape, bool)
+    more = () if isinstance(ours, LanguageModel) else (valid, ids) if isinstance(ours, Transformer) else (valid,)
+    return np.asarray(eqx.filter_jit(ours)(ids, *more))
+
+
+def marian() -> Any:
+    sizes: dict[str, Any] = {"d_model": 12, "encoder_layers": 1, "decoder_layers": 2, "max_position_embeddings": 17}
+    sizes |= {f"{side}_attention_heads": 3 for side in ("encoder", "decoder")}
+    sizes |= {f"{side}_ffn_dim": 20 for side in ("encoder", "decoder")}
+    ends = {"eos_token_id": 0, "pad_token_id": 30, "decoder_start_token_id": 30}
+    return drawn(MarianMTModel(MarianConfig(vocab_size=31, **sizes, **ends)), seed=0)
 
 
 def adapter_of(theirs: Any, folder: Path, **settings: Any) -> Any:
@@ -100,6 +113,9 @@ CASES: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
     "qwen2": (qwen2, {"target_modules": ["k_proj", "v_proj", "o_proj"], "task_type": "CAUSAL_LM"}),
     "bert": (bert, {"target_modules": ["query", "value", "dense"], "bias": "lora_only"}),
     "bert, an output that was tied": (bert, {"target_modules": ["query", "decoder"]}),
+    "marian": (marian, {"target_modules": ["q_proj", "v_proj", "fc2"], "task_type": "SEQ_2_SEQ_LM"}),
+    "marian, an output that was tied": (marian, {"target_modules": ["k_proj", "lm_head"]}),
+    "marian, a whole output": (marian, {"target_modules": ["out_proj"], "modules_to_save": ["lm_head"]}),
 }
 
 

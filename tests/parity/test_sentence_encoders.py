@@ -185,6 +185,21 @@ def test_a_damaged_list_of_modules_is_one_line(modules: Any, said: str, tmp_path
     assert str(caught.value).startswith(f"{tmp_path / 'modules.json'}: ")
 
 
+def test_a_transformer_in_a_folder_of_its_own_is_not_taken_without_its_pooling(tmp_path: Path) -> None:
+    """As older folders have it; that folder alone would give other vectors, and was named as the model."""
+    save_encoder(tmp_path, {"pooling_mode_cls_token": True}, "Normalize")
+    (tmp_path / "0_Transformer").mkdir()
+    for name in ("config.json", "model.safetensors", "vocab.txt"):
+        (tmp_path / name).rename(tmp_path / "0_Transformer" / name)
+    with pytest.raises(InputError, match=r"is in a folder of its own.*; move the files of that folder up to modules"):
+        load(tmp_path)
+
+
+def test_a_case_that_is_not_said_is_kept(tmp_path: Path) -> None:
+    save_encoder(tmp_path, {"pooling_mode_mean_tokens": True}, do_lower_case=None)
+    assert not load(tmp_path).vectors.lowercase
+
+
 def test_an_encoder_alone_fills_no_gaps(tmp_path: Path) -> None:
     save_encoder(tmp_path, {"pooling_mode_mean_tokens": True})
     with pytest.raises(InputError) as caught:

@@ -13,7 +13,7 @@ from plainformer.decode.translator import Translator
 from plainformer.devices import default_device
 from plainformer.errors import InputError, shown
 from plainformer.folder import Model, ModelFolder, load_folder
-from plainformer.given import place
+from plainformer.given import callables, place
 from plainformer.kernels.cpu import build
 from plainformer.locate import find_model
 from plainformer.models.encoder import Classifier, MaskedLanguageModel
@@ -72,6 +72,8 @@ def load(
     if weights not in get_args(Precision):
         named = weights if isinstance(weights, str) else shown(weights)
         raise InputError(f"there are no {named} weights", fix=f"choose {', '.join(get_args(Precision))}")
+    if say is not None:
+        callables(say=say)
     found = find_model(place(folder, "a model folder or a run"))
     if weights in INT8 and default_device().platform == "cpu":
         build.precompile(build.DECODING)

@@ -253,11 +253,13 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
     if unknown := sorted(set(changes) - known):
         raise InputError(f"unknown setting {', '.join(unknown)}", fix=f"the settings are {', '.join(sorted(known))}")
     try:
-        # JSON knows no tuples.
-        return replace(settings, **{name: _as_tuple(value) for name, value in changes.items()})
+        return replace(settings, **{name: _plain(value) for name, value in changes.items()})
     except TypeError as mismatch:
         raise InputError(f"a setting is of the wrong type ({reason(mismatch)})") from mismatch
 
 
-def _as_tuple(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """A value as the settings have it: a number or numbers of NumPy's as Python's, and of a list, as JSON has them, a
+    tuple."""
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
     return tuple(value) if isinstance(value, list) else value

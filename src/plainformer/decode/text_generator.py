@@ -10,7 +10,7 @@ from plainformer.decode.beam_language_model import best_continuations
 from plainformer.decode.own import check_named, settings_in, silent_ids
 from plainformer.decode.sampling_loop import continuations
 from plainformer.decode.score import perplexity, score_texts
-from plainformer.decode.settings import PAPER, SamplingSettings, changed
+from plainformer.decode.settings import PAPER, SamplingSettings, SettingError, changed
 from plainformer.decode.texts import encode_texts, locations
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
@@ -205,7 +205,7 @@ class TextGenerator:
         settings = changed(PAPER, {"end_tokens": own.end_tokens, "suppress_tokens": own.suppress_tokens} | changes)
         check_named(settings, self.tokenizer, self.model.config.vocab)
         if (longest := self.settings.max_tokens if max_tokens is None else whole(max_tokens, "max_tokens")) < 1:
-            raise InputError(f"max_tokens is {longest}", fix="give at least 1")
+            raise SettingError("max_tokens", f"is {longest}", fix="give at least 1")
         results: list[list[Continuation]] = []
         for ids in self._encode(prompts):
             found = best_continuations(self._decoder, ids, settings, max_tokens=longest, **self._special)

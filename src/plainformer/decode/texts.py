@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TypedDict
 
 from plainformer.errors import InputError
-from plainformer.given import strings
+from plainformer.given import callables, strings
 from plainformer.tokenizer import Tokenizer
 from plainformer.tokenizer.truncation import Truncate, said_of_cut, truncated
 
@@ -124,6 +124,8 @@ def check_length(ids: Sequence[int], context: int, where: str) -> None:
 
 def tell_of_cut(places: Sequence[str], on_cut: OnCut | None, said: Callable[[], str]) -> None:
     """Tell of texts that were not read as a whole, if there are any: as it is wanted, or by a warning of Python's."""
+    if on_cut is not None:
+        callables(on_cut=on_cut)
     if places and on_cut:
         on_cut(places)
     elif places:

@@ -16,7 +16,7 @@ from plainformer.errors import InputError
 from plainformer.files.safetensors import ADAPTER_CONFIG, ADAPTERS, PREFIX, Shape, check_finite, check_shapes
 from plainformer.interop.family import Family
 from plainformer.interop.peft import ANOTHER, Lora
-from plainformer.interop.weight_map import Pair, canonical, is_ignored, pairs_of
+from plainformer.interop.weight_map import Pair, canonical, is_ignored, pairs_of, repeated_by
 from plainformer.interop.weights import Weights, open_weights
 from plainformer.models.parameters import AnyConfig
 
@@ -115,7 +115,7 @@ def _changes(family: Family, pairs: Sequence[Pair], given: Weights) -> dict[str,
 
 def _check(lora: Lora, family: Family, pairs: Mapping[str, Pair], changes: Mapping[str, Change], where: str) -> None:
     """Raises InputError where the adapter's arrays are not those that its settings and the base ask for."""
-    tied = {copy: pairs[of] for copy, of in family.copies.items() if copy not in pairs and of in pairs}
+    tied = {copy: pairs[of] for copy, of in _tied(family, pairs) if of in pairs}
     known = dict(pairs) | tied
     wanted: dict[str, Shape] = {}
     found: dict[str, Shape] = {}
@@ -132,6 +132,11 @@ def _check(lora: Lora, family: Family, pairs: Mapping[str, Pair], changes: Mappi
         if change.parts or change.whole is None:
             wanted |= {f"{module}.{part}": shape for part, shape in _parts(lora, change, weight in tied, base).items()}
     check_shapes(wanted, found, f"the pairs do not go with {ADAPTER_CONFIG} and the base", where=where, fix=ANOTHER)
+
+
+def _tied(family: Family, pairs: Mapping[str, Pair]) -> list[tuple[str, str]]:
+    """The copies that the table has no weight for, and what each repeats that it has, if anything."""
+    return [(copy, repeated_by(family, copy, set(pairs))) for copy in family.copies if copy not in pairs]
 
 
 def _parts(lora: Lora, change: Change, is_output: bool, base: Pair) -> dict[str, Shape]:
@@ -179,8 +184,8 @@ class _Adapted:
 
     def comes_apart(self) -> bool:
         """Whether the adapter makes two weights differ that are one in the base."""
-        for copy, of in self.family.copies.items():
-            if copy in self.pairs or of not in self.pairs or not {copy, of} & set(self.changes):
+        for copy, of in _tied(self.family, self.pairs):
+            if of not in self.pairs or not {copy, of} & set(self.changes):
                 continue
             if self._shape(copy) != self._shape(of) or not np.array_equal(self.read(copy), self.read(of)):
                 return True

@@ -106,10 +106,11 @@ def _lengths(folder: Path, config: EncoderConfig) -> dict[str, Any]:
     if most is None:
         most = config.context
     room = most - 2 * config.add_cls_sep if type(most) in (int, float) else 0
-    if not room >= 1 or not isinstance(values.get("do_lower_case", False), bool):
+    lowercase = values.get("do_lower_case")
+    if not room >= 1 or not isinstance(lowercase, bool | None):
         what = f"max_seq_length is {shown(most)}, or do_lower_case is neither true nor false"
         raise InputError(what, where=str(path or tokenizer), fix="get the folder again")
-    return {"max_tokens": int(min(room, config.max_text_tokens)), "lowercase": values.get("do_lower_case", False)}
+    return {"max_tokens": int(min(room, config.max_text_tokens)), "lowercase": bool(lowercase)}
 
 
 def _prompt(folder: Path, counts: bool) -> dict[str, Any]:
