@@ -261,5 +261,5 @@ def changed(settings: Settings, changes: dict[str, Any]) -> Settings:
 def _plain(value: Any) -> Any:
     """A value as the settings have it: a number or numbers of NumPy's as Python's, and of a list, as JSON has them, a
     tuple."""
-    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    value = value.tolist() if hasattr(value, "tolist") else value  # without NumPy, which this file does without
     return tuple(value) if isinstance(value, list) else value
