@@ -6,8 +6,9 @@ once in a process; a folder that an earlier version saved is read without a word
 
 import sys
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, TypeVar
 
 from plainformer.spelling import Said, said_of, tells_the_shell
 
@@ -37,6 +38,12 @@ PUBLIC = {
     "Piece": "Chunk",
 }
 """Names that packages export."""
+
+ARGUMENTS = {"forbidden": "suppress_tokens", "allowed": "allowed_tokens", "bounds": "max_lengths"}
+"""Arguments of functions that packages export."""
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Class = TypeVar("Class", bound=type)
 
 _said: set[str] = set()
 
@@ -104,6 +111,37 @@ def override(change: str) -> str:
         return change
     say(old, RECIPE[old])
     return Said(f"{RECIPE[old]}={value}", said_of(change))
+
+
+def old_arguments(function: Function) -> Function:
+    """The function, which takes its arguments by their old names (`ARGUMENTS`), too."""
+
+    @wraps(function)
+    def called(*args: Any, **named: Any) -> Any:
+        return function(*args, **with_new_keys(named, ARGUMENTS, told=True))
+
+    return called  # pyright: ignore[reportReturnType]
+
+
+def old_fields(read: Callable[..., dict[str, Any]]) -> Callable[[Class], Class]:
+    """What makes a dataclass take its fields by their old names, too: `read(values, told=True)` has the new ones."""
+
+    def of(kind: Class) -> Class:
+        made: Any = kind.__init__
+
+        @wraps(made)
+        def called(self: Any, *args: Any, **named: Any) -> None:
+            made(self, *args, **read(named, told=True))
+
+        kind.__init__ = called
+        return kind
+
+    return of
+
+
+def config(values: Mapping[str, Any], *, told: bool = False) -> dict[str, Any]:
+    """Settings of a model's shape by their new names."""
+    return with_new_keys(values, CONFIG, told=told)
 
 
 def first_names(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 
 import plainformer
 from plainformer import adapter, decode, renamed
-from plainformer.decode.settings import PAPER, SamplingSettings, changed
+from plainformer.decode.settings import PAPER, GenerationSettings, SamplingSettings, changed
 from plainformer.decode.text_generator import TextGenerator
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder, load_folder, save_folder
@@ -177,3 +177,31 @@ def test_the_hash_of_a_model_does_not_depend_on_the_names_of_its_keys(tmp_path: 
     ours = "plainformer-language-model"
     assert hashed(ours, "theta") == hashed(ours, "rope_theta")
     assert hashed("llama", "theta") != hashed("llama", "rope_theta"), "another library's keys are not ours"
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "wanted"),
+    [
+        (EncoderConfig, {"enclosed": True, "transform": True}, {"add_cls_sep": True, "mlm_transform": True}),
+        (LanguageModelConfig, {"theta": 500.0}, {"rope_theta": 500.0}),
+        (GenerationSettings, {"beam": "full", "stop": "enough"}, {"beam": "full", "early_stopping": "first"}),
+        (SamplingSettings, {"forbidden_tokens": (4,)}, {"suppress_tokens": (4,)}),
+    ],
+)
+def test_classes_take_their_fields_by_old_names(kind: Any, given: dict[str, Any], wanted: dict[str, Any]) -> None:
+    shape = {"vocab": 7, "context": 5} if issubclass(kind, Config) else {}
+    with pytest.warns(FutureWarning, match="is now called"):
+        old = kind(**shape, **given)
+    assert old == kind(**shape, **wanted)
+    with pytest.raises(TypeError):  # both names of one field
+        kind(**shape, **given, **wanted)
+
+
+@pytest.mark.parametrize(
+    ("name", "old"),
+    [("continuations", "forbidden"), ("best_continuations", "forbidden"), ("generate", "allowed")],
+)
+def test_functions_take_their_arguments_by_old_names(name: str, old: str) -> None:
+    told = pytest.warns(FutureWarning, match=f"^{old} is now called {renamed.ARGUMENTS[old]}$")
+    with told, pytest.raises(TypeError, match="missing"):  # the model, and not an argument of that name
+        getattr(decode, name)(**{old: ()})

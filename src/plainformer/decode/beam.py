@@ -47,9 +47,11 @@ from plainformer.equations.masks import AttentionMask
 from plainformer.nn.cache import CacheSlots
 from plainformer.programs.compiled import compiled
 from plainformer.quantize.prepare import uses_cpu_kernels
+from plainformer.renamed import old_arguments
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 
 
+@old_arguments
 def beam_search(
     model: EncoderDecoder,
     source: Ids,

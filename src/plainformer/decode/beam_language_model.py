@@ -16,9 +16,11 @@ from plainformer.decode.settings import GenerationSettings, check_tokens
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
 from plainformer.programs.compiled import compiled
+from plainformer.renamed import old_arguments
 from plainformer.shapes import Array, Int
 
 
+@old_arguments
 def best_continuations(
     model: LanguageModel,
     prompt: Sequence[int],

@@ -25,6 +25,7 @@ from plainformer.decode.sliding_window import window_start
 from plainformer.errors import InputError, WorkError
 from plainformer.models.language_model import LanguageModel, LanguageModelState
 from plainformer.programs.compiled import compiled
+from plainformer.renamed import old_arguments
 from plainformer.shapes import Array, Bool, Int, Key, UInt32
 
 UNWRITTEN = -1
@@ -55,6 +56,7 @@ class _Pages(eqx.Module):
         return self.start + self.state.length[0]
 
 
+@old_arguments
 def continuations(
     model: LanguageModel,
     prompts: Sequence[Sequence[int]],

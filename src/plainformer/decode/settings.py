@@ -39,6 +39,7 @@ class SettingError(InputError):
         return InputError(f"{name} {self.said}", where=where, fix=self.fix)
 
 
+@renamed.old_fields(renamed.generation)
 @dataclass(frozen=True)
 class GenerationSettings:
     """How to search. The defaults are the paper's (section 6.1): beam 4, alpha 0.6, up to the source's length + 50.
@@ -146,6 +147,7 @@ class GenerationSettings:
         return bound if limit is None else min(bound, limit)
 
 
+@renamed.old_fields(renamed.generation)
 @dataclass(frozen=True)
 class SamplingSettings:
     """How a language model goes on with a text.

@@ -20,11 +20,13 @@ from plainformer.decode.protocols import EncoderDecoder, Hypothesis
 from plainformer.decode.settings import PAPER, GenerationSettings, check_tokens
 from plainformer.errors import InputError, WorkError
 from plainformer.models.config import TransformerConfig
+from plainformer.renamed import old_arguments
 from plainformer.shapes import Array, Bool
 
 MOST_ROWS = 16  # of a beam that leave the sentences side by side as many as they may be
 
 
+@old_arguments
 def generate(
     model: EncoderDecoder,
     sources: Sequence[Sequence[int]],

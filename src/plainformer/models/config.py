@@ -9,7 +9,7 @@ from plainformer.equations.names import ActivationName, SinusoidalOrder
 from plainformer.equations.rope_scaling import RopeScaling
 from plainformer.errors import InputError, shown
 from plainformer.files.json_object import is_of_type
-from plainformer.renamed import CONFIG, with_new_keys
+from plainformer.renamed import CONFIG, config, old_fields, with_new_keys
 
 # The variants by name, as recipes say them, too.
 NormName = Literal["layer", "rms"]
@@ -237,6 +237,7 @@ class SingleStackConfig(Config):
             )
 
 
+@old_fields(config)
 @dataclass(frozen=True, kw_only=True)
 class LanguageModelConfig(SingleStackConfig):
     """A decoder without memory. The defaults are those of the smallest GPT-2 (Radford et al. 2019)."""
@@ -246,6 +247,7 @@ class LanguageModelConfig(SingleStackConfig):
     activation: ActivationName = "gelu_tanh"
 
 
+@old_fields(config)
 @dataclass(frozen=True, kw_only=True)
 class EncoderConfig(SingleStackConfig):
     """An encoder without decoder. The defaults are those of the smaller BERT (Devlin et al. 2019).
