@@ -226,7 +226,7 @@ def test_wrong_settings_are_refused(toys: SimpleNamespace) -> None:
         writer.generate(["a"], heat=1.0)
     with pytest.raises(InputError, match=r"generation.top_p: top_p is 2.0"):
         writer.generate(["a"], top_p=2.0)
-    with pytest.raises(InputError, match="wrong type"):
+    with pytest.raises(InputError, match=r"generation.temperature: temperature is .hot. and must be of type float"):
         writer.generate(["a"], temperature="hot")
     with pytest.raises(InputError, match="max_tokens is 0"):
         writer.search(["a"], max_tokens=0)
