@@ -231,7 +231,7 @@ def test_the_n_best_are_lines_of_score_and_text(cli, models, kind):
         (["a", "--stop", "\\d"], "--stop: \\d is no escape; write \\n, "),
         (["a", "--beam", "0"], "--beam is 0; give 1 to"),
         (["a", "--beam", "2", "--n-best", "3"], "--n-best is 3; give 1 to 2, as many as the beam keeps"),
-        (["a", "--beam", "2", "--length-penalty", "long"], "length_penalty"),
+        (["a", "--beam", "2", "--length-penalty", "long"], "--length-penalty is 'long'"),
         (["a", "--beam", "2", "--alpha", "-11"], "--alpha is -11.0"),
         (["a", "--beam", "2"], "a prompt of 1 tokens and 33 more do not fit the context of 16"),
         (["a", "--n-best", "2"], "--n-best is for a beam search; give --beam too, or --samples"),

@@ -72,6 +72,7 @@ traced: list[int] = []
 def test_a_step_is_kept_by_what_it_was_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another step that was made of the same is not traced, and of a step nobody said so of nothing is kept."""
     monkeypatch.setattr(compiled, "WORTH_KEEPING", 0.0)
+    monkeypatch.setattr(compiled.registry, "has_failed", lambda: False)  # as some tests of CPU kernels have them do
     kept.keep_in(tmp_path)
     counts = []
     for made_of in ("0.1", "0.2", "0.1", "0.2", None, None):
