@@ -66,7 +66,7 @@ def asked(theirs: Any) -> np.ndarray:
 
 def said(ours: Any) -> np.ndarray:
     ids, valid = jnp.asarray(IDS), jnp.ones(IDS.shape, bool)
-    more = () if isinstance(ours, LanguageModel) else (valid, ids) if isinstance(ours, Transformer) else (valid,)
+    more = {LanguageModel: (), Transformer: (valid, ids)}.get(type(ours), (valid,))
     return np.asarray(eqx.filter_jit(ours)(ids, *more))
 
 
@@ -74,7 +74,7 @@ def marian() -> Any:
     sizes: dict[str, Any] = {"d_model": 12, "encoder_layers": 1, "decoder_layers": 2, "max_position_embeddings": 17}
     sizes |= {f"{side}_attention_heads": 3 for side in ("encoder", "decoder")}
     sizes |= {f"{side}_ffn_dim": 20 for side in ("encoder", "decoder")}
-    ends = {"eos_token_id": 0, "pad_token_id": 30, "decoder_start_token_id": 30}
+    ends: dict[str, Any] = {"eos_token_id": 0, "pad_token_id": 30, "decoder_start_token_id": 30}
     return drawn(MarianMTModel(MarianConfig(vocab_size=31, **sizes, **ends)), seed=0)
 
 
