@@ -1,7 +1,8 @@
 """Section 5 of the paper in float64 NumPy: what training must compute. Written apart, as numpy_transformer.py is."""
 
 import numpy as np
-from numpy_transformer import Floats, Ids, Mask, softmax
+from numpy_transformer import softmax
+from numpy_weights import Floats, Ids, Mask
 
 
 def cross_entropy(logits: Floats, target: Ids, real: Mask, smoothing: float) -> float:

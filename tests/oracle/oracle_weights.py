@@ -2,7 +2,8 @@
 
 import jax
 import numpy as np
-from numpy_transformer import (
+from numpy_transformer import Positions, Setting
+from numpy_weights import (
     Attention,
     DecoderLayer,
     EncoderLayer,
@@ -12,8 +13,6 @@ from numpy_transformer import (
     LanguageWeights,
     Linear,
     Norm,
-    Positions,
-    Setting,
     Weights,
 )
 

@@ -8,21 +8,8 @@ import math
 import numpy as np
 import pytest
 from numpy_training import cross_entropy, noam
-from numpy_transformer import (
-    Attention,
-    DecoderLayer,
-    EncoderLayer,
-    Floats,
-    Linear,
-    Norm,
-    Setting,
-    activate,
-    attend,
-    decoder_layer,
-    encoder_layer,
-    normalise,
-    sinusoid,
-)
+from numpy_transformer import Setting, activate, attend, decoder_layer, encoder_layer, normalise, sinusoid
+from numpy_weights import Attention, DecoderLayer, EncoderLayer, Floats, Linear, Norm
 
 torch = pytest.importorskip("torch", reason="PyTorch, the peer of these tests, is not installed")
 
