@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src"
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
 FILES = sorted(path.relative_to(SOURCE) for path in SOURCE.rglob("*.py"))
+
+OTHERS = sorted(
+    path.relative_to(ROOT) for room in ("tests", "dev", "benchmarks") for path in (ROOT / room).rglob("*.py")
+)
 
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
@@ -19,6 +24,11 @@ def test_a_file_is_short_and_named_after_its_idea(path: Path) -> None:
     lines = SOURCE.joinpath(path).read_text(encoding="utf-8").splitlines()
     assert len(lines) <= LONGEST_FILE
     assert not set(path.with_suffix("").parts) & VAGUE
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=str)
+def test_what_is_around_the_source_is_in_short_files_too(path: Path) -> None:
+    assert len(ROOT.joinpath(path).read_text(encoding="utf-8").splitlines()) <= LONGEST_FILE
 
 
 @pytest.mark.parametrize("path", FILES, ids=str)

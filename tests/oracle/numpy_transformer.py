@@ -3,7 +3,8 @@
 Written from the paper alone, without the library's source, and as slowly and plainly as it can be: one sentence at a
 time, one head at a time, one position at a time. It shares no code, no layout and no shortcut with what it judges.
 
-How the weights lie is in `numpy_weights.py`; what they do not say is in `Setting`. Masks are boolean, True = may attend.
+How the weights lie is in `numpy_weights.py`; what they do not say is in `Setting`. Masks are boolean, True = may
+attend.
 """
 
 import math
