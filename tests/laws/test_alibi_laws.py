@@ -18,29 +18,10 @@ from encoder_laws import EncoderSubject
 from model_laws import LanguageSubject
 from variants import ENCODER_VARIANTS, LANGUAGE_VARIANTS
 
-from plainformer.equations.masks import causal_mask
 from plainformer.models import LanguageModel, LanguageModelConfig
 from plainformer.nn import cache
-from plainformer.nn.attention import MultiHeadAttention
-from plainformer.nn.position import Alibi
 
 GROUPED = LANGUAGE_VARIANTS["alibi, grouped, gated"]
-
-
-def test_attention_hangs_on_distances_alone() -> None:
-    """Moved by 91 places, every output is the same, to the bit; another distance gives another."""
-    attention = MultiHeadAttention(10, 4, 6, 3, bias=True, kv_heads=2, score_bias=Alibi(4), key=jax.random.key(0))
-    x = 3.0 * jax.random.normal(jax.random.key(1), (2, 7, 10))
-
-    @jax.jit
-    def attend(query_at: jax.Array, key_at: jax.Array) -> jax.Array:
-        return attention.attend(x, attention.keys_values(x, key_at), causal_mask(7), query_at)
-
-    at = jnp.arange(7)[None, :]
-    here = attend(at, at)
-    np.testing.assert_array_equal(attend(at + 91, at + 91), here)
-    np.testing.assert_allclose(attention(x, causal_mask(7)), here, atol=1e-5)
-    assert np.abs(attend(2 * at, 2 * at) - here).max() > 0.05
 
 
 def test_no_text_is_too_long_and_its_beginning_is_as_it_was() -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import equinox as eqx
 import jax
@@ -20,7 +20,7 @@ from plainformer.errors import InputError
 from plainformer.folder import ModelFolder, abstract_model, load_folder, save_folder
 from plainformer.models import LanguageModel, LanguageModelConfig
 from plainformer.nn.attention import MultiHeadAttention
-from plainformer.nn.position import Rotary
+from plainformer.nn.position import Alibi, Rotary
 from plainformer.nn.trace import traced
 from plainformer.objective import LanguageObjective, cross_entropy
 from plainformer.tokenizer.word import train_word
@@ -132,20 +132,25 @@ def test_rotation_known_by_hand(at: int) -> None:
     np.testing.assert_allclose(four, [np.cos(at), np.cos(at / 100), np.sin(at), np.sin(at / 100)], atol=1e-5)
 
 
-def test_rotated_attention_hangs_on_distances_alone() -> None:
-    """Moved by 91 places, every output is the same; another distance gives another. Angles of 100: 1e-5 each."""
-    attention = MultiHeadAttention(10, 4, 6, 3, bias=True, kv_heads=2, rotary=Rotary(6, 100.0), key=jax.random.key(0))
+@pytest.mark.parametrize(
+    ("relative", "error"),
+    [({"rotary": Rotary(6, 100.0)}, 1e-4), ({"score_bias": Alibi(4)}, 0.0)],
+    ids=["rotary", "alibi"],
+)
+def test_relative_attention_hangs_on_distances_alone(relative: dict[str, Any], error: float) -> None:
+    """Moved by 91 places, every output is the same, but for angles of 100, 1e-5 each; other distances give others."""
+    attention = MultiHeadAttention(10, 4, 6, 3, bias=True, kv_heads=2, **relative, key=jax.random.key(0))
     x = 3.0 * jax.random.normal(jax.random.key(1), (2, 7, 10))
 
     @jax.jit
-    def attend(query_at: jax.Array, key_at: jax.Array) -> jax.Array:
-        return attention.attend(x, attention.keys_values(x, key_at), causal_mask(7), query_at)
+    def attend(at: jax.Array) -> jax.Array:
+        return attention.attend(x, attention.keys_values(x, at), causal_mask(7), at)
 
     at = jnp.arange(7)[None, :]
-    here = attend(at, at)
-    np.testing.assert_allclose(attend(at + 91, at + 91), here, atol=1e-4)
+    here = attend(at)
+    np.testing.assert_allclose(attend(at + 91), here, rtol=0, atol=error)
     np.testing.assert_allclose(attention(x, causal_mask(7)), here, atol=1e-5)
-    assert np.abs(attend(at + 1, at) - here).max() > 0.05
+    assert np.abs(attend(2 * at) - here).max() > 0.05
 
 
 # ---------------------------------------------------------------------------------------------------------------------
