@@ -19,7 +19,8 @@ The names, all behind `encoder/` or `decoder/` where a model has both, `…` bei
 | `…/output`            | batch seq d_model      | the stream after the layer                        |
 | `hidden`              | batch seq d_model      | the memory, or what is projected to logits        |
 
-ATTENTION is `self_attention` or `cross_attention`, SUBLAYER these or `feed_forward`. The batch of positions, and of a bias, may be 1.
+ATTENTION is `self_attention` or `cross_attention`, SUBLAYER these or `feed_forward`. The batch of positions,
+and of a bias, may be 1.
 """
 
 from collections.abc import Callable
