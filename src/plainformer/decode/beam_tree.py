@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plainformer.decode.constraints import Constraints, next_logprobs
+from plainformer.decode.length_penalty import length_weights
 from plainformer.decode.protocols import EncoderDecoder, Hypothesis
 from plainformer.decode.settings import GenerationSettings
 from plainformer.programs.compiled import compiled
@@ -119,7 +120,7 @@ class _Search:
     def __init__(self, settings: GenerationSettings, constraints: Constraints, bound: int, pruned: int | None) -> None:
         self.settings, self.constraints, self.bound = settings, constraints, bound
         self.pruned = settings.beam_size if pruned is None else pruned
-        self.weights = settings.length_weights(bound)
+        self.weights = length_weights(settings, bound)
         self.nodes: list[Node] = []
         self.live: list[tuple[int, np.float32]] = [(ROOT, np.float32(0.0))]
         self.finished: list[int] = []

@@ -16,7 +16,7 @@ from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings, changed
 from plainformer.decode.texts import locations
 from plainformer.decode.translate_batches import allowed_mask, generate
-from plainformer.errors import InputError
+from plainformer.errors import InputError, some_of
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, callables, instance, string, strings, whole
 from plainformer.inspect.look import Look, Subject, look_at, most_probable, of_weights
@@ -154,10 +154,13 @@ class Translator:
             InputError: as `translate`, and for a blank text.
         """
         ids = self._source_of(text)
-        settings, tree, notes = self._settings(changes), None, ()
-        special = self._special()
+        settings, tree = self._settings(changes), None
+        special, notes = self._special(), list(of_weights(self.weights))
+        if unknown := self.source_tokenizer.unknown_pieces(text):
+            notes.append(f"the model's vocabulary does not have {some_of(unknown)}: it is read as unknown")
         if target is None:
-            tree, found, notes = self._searched(ids, settings)
+            tree, found, differs = self._searched(ids, settings)
+            notes += differs
             chosen = [*found.ids, *([self.target_tokenizer.eos_id] if found.finished else [])]
         else:
             chosen = [*self.target_tokenizer.encode(string(target, "target")), special["eos"]]
@@ -165,7 +168,7 @@ class Translator:
         source, read = [*ids, special["source_eos"]], [special["bos"], *chosen[:-1]]
         subject = Subject(self.model, "translation", (source, read), chosen, self.target_tokenizer, most_probable(top))
         tokens = tokens_of(self.source_tokenizer, source), tokens_of(self.target_tokenizer, read)
-        return look_at(subject, text, *tokens, beam=tree, notes=(*notes, *of_weights(self.weights)))
+        return look_at(subject, text, *tokens, beam=tree, notes=tuple(notes))
 
     def _source_of(self, text: str) -> list[int]:
         """The ids of a text that is looked at."""

@@ -8,6 +8,7 @@ import pytest
 
 from plainformer.decode import GenerationSettings, generate
 from plainformer.decode.beam_tree import ROOT, beam_tree
+from plainformer.decode.length_penalty import length_weights
 
 SOURCES = [[5, 6, 0], [3], [8, 3, 11]]
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -34,7 +35,7 @@ def test_a_tree_finds_what_the_search_finds(toys: SimpleNamespace, name: str) ->
 
 
 def check(tree: Any, settings: GenerationSettings) -> None:
-    weights = settings.length_weights(tree.bound)
+    weights = length_weights(settings, tree.bound)
     for place, node in enumerate(tree.nodes):
         path = tree.path(place)
         assert node.number == place

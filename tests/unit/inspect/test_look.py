@@ -49,7 +49,7 @@ def seen(translator: Translator) -> Any:
 def test_a_translation_is_the_one_that_is_found_with_its_score(translator: Translator, seen: Any) -> None:
     text = "one two <three>"
     best = translator.translate_n_best([text])[0][0]
-    assert seen.notes == ()
+    assert seen.notes == ("the model's vocabulary does not have <, >: it is read as unknown",)
     found = TARGET.decode([one.token.id for one in seen.chosen])
     assert found == best.text
     assert sum(math.log(one.probability) for one in seen.chosen) == pytest.approx(best.logprob, rel=1e-5)

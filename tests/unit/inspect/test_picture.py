@@ -1,5 +1,6 @@
 """The drawing of a model's parts: every parameter is in one of its boxes, and it is an SVG."""
 
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -28,3 +29,8 @@ def test_every_parameter_is_in_a_box(name: str) -> None:
     said = [text.text for text in root.iter("{http://www.w3.org/2000/svg}text")]
     assert said[0] == f"{count(CONFIGS[name]):,} parameters"
     assert len([text for text in said if text == "memory"]) == isinstance(CONFIGS[name], TransformerConfig)
+
+
+def test_the_drawing_of_the_pages_is_that_of_the_paper() -> None:
+    kept = Path(__file__).parents[3] / "docs" / "figures" / "paper-base.svg"
+    assert kept.read_text(encoding="utf-8") == drawing(CONFIGS["paper-base"]), "plainformer info paper-base --picture"
