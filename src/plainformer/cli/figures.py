@@ -1,24 +1,16 @@
 """`plainformer figures`: the pictures that explain a Transformer, drawn by the library's own functions."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from plainformer.errors import InputError
 
 
-class Format(StrEnum):
-    """What kind of file a picture is."""
-
-    png = "png"
-    svg = "svg"
-
-
 def figures(
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where they go.")],
-    format: Annotated[Format, typer.Option("--format", help="png or svg.")] = Format.png,
+    format: Annotated[Literal["png", "svg"], typer.Option(help="What kind of files.")] = "png",
     model: Annotated[
         Path | None, typer.Option(metavar="MODEL", help="Draw the attention of this model, too, on --text.")
     ] = None,
@@ -38,7 +30,7 @@ def figures(
         raise InputError("the pictures need a folder", where=str(output), fix="name one, which may be new")
     if not output.parent.is_dir():
         raise InputError("there is no such folder", where=str(output.parent), fix="make it, or name another")
-    suffix = f".{format.value}"
+    suffix = f".{format}"
     check_picture(Path(f"pictures{suffix}"))
     seen = None
     if model is not None:
