@@ -157,7 +157,8 @@ class Translator:
         settings, tree = self._settings(changes), None
         special, notes = self._special(), list(of_weights(self.weights))
         if unknown := self.source_tokenizer.unknown_pieces(text):
-            notes.append(f"the model's vocabulary does not have {some_of(unknown)}: it is read as unknown")
+            pieces = some_of([repr(piece.strip()) for piece in unknown])
+            notes.append(f"the model's vocabulary does not have {pieces}, which is read as unknown")
         if target is None:
             tree, found, differs = self._searched(ids, settings)
             notes += differs
