@@ -1,6 +1,10 @@
 """What `look` shows is what each kind of model says, and is what it says it is."""
 
+import base64
 import math
+import struct
+import zlib
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -13,6 +17,7 @@ from plainformer.decode.text_classifier import TextClassifier
 from plainformer.decode.text_generator import TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.errors import InputError
+from plainformer.inspect.html import map_of
 from plainformer.inspect.look import _in_the_model
 from plainformer.models import (
     Classifier,
@@ -145,6 +150,42 @@ def test_a_notebook_gets_one_piece_of_html_in_which_nothing_is_markup(seen: Any)
     assert "http" not in page
     assert page.count("<img") == 10  # two heads of five attentions
     assert "Look(translation: 'one two <three>'" in repr(seen)
+
+
+def test_charts_hold_the_numbers_of_the_look(seen: Any, tmp_path: Path) -> None:
+    panels = seen.plot("decoder/1/cross_attention").to_dict()
+    maps = [list(data) for data in panels["datasets"].values()] if "datasets" in panels else []
+    maps = maps or [panel["data"]["values"] for panel in panels["concat"]]
+    weights = [[cell["weight"] for cell in cells] for cells in maps]
+    np.testing.assert_allclose(weights, seen["decoder/1/cross_attention/weights"][0].reshape(2, -1))
+    lens = seen.plot("lens").to_dict()
+    assert [row["best"] for row in lens["data"]["values"]] == [
+        ranked[0].token.label for depth in seen.lens for ranked in depth
+    ]
+    bars = seen.plot("attribution", position=1).to_dict()
+    assert {row["part"]: row["added"] for row in bars["data"]["values"]} == seen.attribution(1)
+    seen.save_plot(tmp_path / "one.svg", "encoder/0/self_attention", head=1)
+    assert "head 1" in (tmp_path / "one.svg").read_text(encoding="utf-8")
+    with pytest.raises(InputError, match=r"encoder/0/self_attention has no head 2; choose 0 to 1"):
+        seen.plot("encoder/0/self_attention", head=2)
+    with pytest.raises(InputError, match="there is no attention 'memory'; there are encoder/0/self_attention, "):
+        seen.plot("memory")
+
+
+def test_a_map_is_an_image_of_the_weights_or_of_the_largest_of_each_block() -> None:
+    def opacities(weights: Any) -> tuple[tuple[int, int], bytes]:
+        data = base64.b64decode(map_of(np.asarray(weights)).removeprefix("data:image/png;base64,"))
+        start = data.index(b"IDAT")
+        (length,) = struct.unpack(">I", data[start - 4 : start])
+        width, height = struct.unpack(">II", data[16:24])
+        return (width, height), zlib.decompress(data[start + 4 : start + 4 + length])
+
+    assert opacities([[0.0, 1.0, 0.2], [1.0, 0.0, 0.0]]) == ((3, 2), bytes([0, 0, 255, 51, 0, 255, 0, 0]))
+    large = np.zeros((100, 40))
+    large[99, 39] = 1.0  # of the last block of three rows, which is there in part
+    (width, height), values = opacities(large)
+    assert (width, height) == (40, 34)
+    assert values == bytes(len(values) - 1) + b"\xff"
 
 
 @pytest.fixture(scope="module")
