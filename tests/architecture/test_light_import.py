@@ -31,7 +31,15 @@ def test_help_and_version_load_nothing_heavy() -> None:
         *("fill --help", "classify --help", "embed --help"),
         *("import --help", "export --help", "verify --help"),
         *("-h", "recipes -h", "settings -h", "recipes", "recipes demo", "merge --help"),
-        *("evaluate --help", "info --help", "demo --help", "data --help", "data fetch --help"),
+        *(
+            "plot --help",
+            "figures --help",
+            "evaluate --help",
+            "info --help",
+            "demo --help",
+            "data --help",
+            "data fetch --help",
+        ),
     ]
     loaded = loaded_after(
         "from plainformer.cli.main import main\n"

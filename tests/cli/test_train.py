@@ -47,7 +47,9 @@ def test_what_was_dropped_is_counted_with_its_place(trained):
 
 def test_progress_goes_to_stderr_and_the_way_on_to_stdout(trained):
     assert [line for line in trained.outcome.err.splitlines() if line.startswith("step 30/30  loss ")]
-    assert trained.outcome.out.splitlines()[-1].startswith(f"the model is in {trained.folder / 'average'}; try: ")
+    *_, curves, last = trained.outcome.out.splitlines()
+    assert last.startswith(f"the model is in {trained.folder / 'average'}; try: ")
+    assert curves == f"its curves: plainformer plot {trained.folder}"
 
 
 def test_before_the_first_step_it_says_what_it_waits_for(trained):

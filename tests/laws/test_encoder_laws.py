@@ -183,7 +183,7 @@ def test_a_traced_encoder_shows_every_attention_and_gives_the_same_logits() -> N
     subject = EncoderSubject(BERT)
     logits, seen = eqx.filter_jit(lambda model, sample: traced(model)(*sample))(subject.model, subject.sample)
     np.testing.assert_allclose(logits, subject.all_logits(subject.sample), **CLOSE)
-    assert set(seen) == {f"{layer}/{part}" for layer in (0, 1) for part in ("self_attention/weights", "output")}
+    assert {f"{layer}/{part}" for layer in (0, 1) for part in ("self_attention/weights", "output")} < set(seen)
     weights = np.asarray(seen["0/self_attention/weights"])  # (batch, heads, query, key)
     assert (weights[1, :, :, 4:] == 0.0).all()
     assert (weights[1, :, :, :4] > 0.0).all()

@@ -169,8 +169,7 @@ def test_a_traced_model_shows_every_attention_and_gives_the_same_logits() -> Non
     subject = LanguageSubject(GPT)
     logits, seen = traced(subject.model)(*subject.sample)
     np.testing.assert_allclose(logits, subject.all_logits(subject.sample), **CLOSE)
-    names = {f"{layer}/{part}" for layer in (0, 1) for part in ("self_attention/weights", "output")}
-    assert set(seen) == names
+    assert {f"{layer}/{part}" for layer in (0, 1) for part in ("self_attention/weights", "output")} < set(seen)
     assert seen["1/self_attention/weights"].shape == (model_laws.BATCH, 2, model_laws.TARGET, model_laws.TARGET)
 
 

@@ -21,6 +21,9 @@ def info(
     vocab: Annotated[int | None, typer.Option(min=1, help="Vocabulary size assumed for a preset.")] = None,
     presets: Annotated[bool, typer.Option("--presets", help="All presets beside each other.")] = False,
     base: BaseOption = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw the parts of a model, as .svg or (extra plots) .png.")
+    ] = None,
 ) -> None:
     """Show the parts of a model and their sizes.
 
@@ -29,18 +32,26 @@ def info(
     """
     if presets and model is not None:
         raise InputError(f"--presets is about all presets, and {model} is named too", fix="leave one of them out")
+    if presets and picture is not None:
+        raise InputError("--picture is of one model, and --presets of all presets", fix="leave one of them out")
     if presets:
         _show_presets(vocab)
     elif model is None:
         raise InputError("no model is named", fix="name a run, a model folder or a preset, or give --presets")
     else:
-        _show_model(model, vocab, base)
+        _show_model(model, vocab, base, picture)
 
 
-def _show_model(model: str, vocab: int | None, base: Path | None) -> None:
+def _show_model(model: str, vocab: int | None, base: Path | None, picture: Path | None) -> None:
     from plainformer.inspect.count import count, departures, grouped, parts
 
     config, what = _find(model, vocab, base)
+    if picture is not None:
+        from plainformer.inspect.chart import check_picture, save_svg
+        from plainformer.inspect.picture import drawing
+
+        check_picture(picture, "vl_convert")
+        save_svg(drawing(config), picture)
     header = ("parameter (equal layers on one line)", "shape of one", "numbers in all")
     rows = [
         (name, " x ".join(map(str, members[0].shape)), f"{sum(part.parameters for part in members):,}")
@@ -52,6 +63,8 @@ def _show_model(model: str, vocab: int | None, base: Path | None) -> None:
     typer.echo("\nas in the paper's base model" if not differences else "\ndepartures from the paper's base model:")
     for line in differences:
         typer.echo(f"- {line}")
+    if picture is not None:
+        typer.echo(f"\nits parts are drawn in {picture}")
 
 
 def _find(model: str, vocab: int | None, base: Path | None) -> "tuple[AnyConfig, list[str]]":

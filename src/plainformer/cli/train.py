@@ -93,6 +93,7 @@ def train(
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.has_test:
         evaluate_run(folder, say=typer.echo, progress=show_progress)
+    typer.echo(f"its curves: {command('plainformer', 'plot', folder)}")
     typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=command(folder))}")
 
 

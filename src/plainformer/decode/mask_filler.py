@@ -22,12 +22,15 @@ from plainformer.decode.sentence_embeddings import (
 from plainformer.decode.texts import HowRead, OnCut, check_known, enclose, locations, tell_of_cut
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
-from plainformer.given import LOADED, instance, strings, whole
+from plainformer.given import LOADED, instance, string, strings, whole
+from plainformer.inspect.look import Look, Subject, look_at, most_probable
+from plainformer.inspect.tokens import tokens_of
 from plainformer.models.encoder import MaskedLanguageModel
 from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 from plainformer.spelling import option
 from plainformer.tokenizer import Tokenizer
+from plainformer.tokenizer.truncation import said_of_cut, truncated
 from plainformer.tokenizer.vocabulary import special_tokens, token_texts
 
 PLACES = 8  # gaps of a text that are computed together, or a multiple: every new number is compiled anew
@@ -127,6 +130,28 @@ class MaskFiller:
                 found[member] = [self._guesses(probabilities, top) for probabilities in row[: len(own)]]
         return [found[index] for index in range(len(windows))]
 
+    def look(self, text: str, *, top: int = 5) -> Look:
+        """The text in this model: its tokens, every array, the lens, and what could stand at each place.
+
+        A text may be without gaps. Of one that is longer than is read at once the first tokens are looked at, which
+        `notes` say. Probabilities are among all tokens; `fill` leaves out those that stand for no text.
+
+        Args:
+            top: the most probable tokens that are kept of each position.
+
+        Raises:
+            InputError: the text is empty or holds what the vocabulary does not have.
+        """
+        self.check_head()
+        if not string(text, "text").strip():
+            raise InputError("the text is empty", fix="give some text")
+        most, ids = self.max_text_tokens, self._with_gaps(text, "text")
+        notes = () if len(ids) <= most else (said_of_cut(1, "text 1", most, "head"),)
+        ids = truncated(ids, most, "head")
+        ids = enclose(self.tokenizer, ids) if self.model.config.add_cls_sep else ids
+        subject = Subject(self.model, "masked", (ids,), [], self.tokenizer, most_probable(top))
+        return look_at(subject, text, (), tokens_of(self.tokenizer, ids), notes=notes)
+
     def embed(self, texts: Sequence[str], **how: Unpack[HowRead]) -> NDArray[np.float32]:
         """The vector of each text, (texts, width): the mean of its hidden states, or what `vectors` says.
 
@@ -158,9 +183,13 @@ class MaskFiller:
         Raises:
             InputError: it has no gap, or holds what the vocabulary does not have.
         """
-        parts = text.split(self.mask)
-        if len(parts) == 1:
+        if self.mask not in text:
             raise InputError("the text has no gap", where=where, fix=f"write {self.mask} where a word is to be guessed")
+        return self._with_gaps(text, where)
+
+    def _with_gaps(self, text: str, where: str) -> list[int]:
+        """`encode_gaps` of a text that may have none."""
+        parts = text.split(self.mask)
         ids: list[int] = []
         for number, part in enumerate(parts):
             if number < len(parts) - 1 and self._words_have_spaces:

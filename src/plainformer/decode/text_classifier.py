@@ -1,5 +1,6 @@
 """Texts in, labels out: a classifier with its tokenizer."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,12 +14,14 @@ from plainformer.decode.sentence_embeddings import MEAN, VectorSettings, by_leng
 from plainformer.decode.texts import HowRead, check_not_blank, encode_texts
 from plainformer.errors import InputError, shown
 from plainformer.folder import ModelFolder
-from plainformer.given import LOADED, instance
+from plainformer.given import LOADED, instance, string
+from plainformer.inspect.look import Look, Subject, look_at, most_probable
+from plainformer.inspect.tokens import tokens_of
 from plainformer.models.encoder import Classifier
 from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.tokenizer import Tokenizer
-from plainformer.tokenizer.truncation import Truncate, check_way
+from plainformer.tokenizer.truncation import Truncate, check_way, said_of_cut
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,38 @@ class TextClassifier:
         check_not_blank(texts, how.get("where"))
         config, how = self.model.config, self._as_in_training(how)
         return encode_texts(self.tokenizer, texts, context=self.max_text_tokens, add_cls_sep=config.add_cls_sep, **how)
+
+    def look(self, text: str, *, top: int = 5, allow_unknown: bool = False) -> Look:
+        """The text in this model: its tokens, every array, the lens, and what each word does for every label.
+
+        What is read of a text that is too long is as in `classify`; `notes` say so.
+
+        Args:
+            top: the most probable labels that are kept.
+            allow_unknown: as for `classify`.
+
+        Raises:
+            InputError: as `classify`.
+        """
+        cut: list[str] = []
+        how: Any = {"allow_unknown": allow_unknown, "on_cut": cut.extend}
+        ids = self.encode([string(text, "text")], **how)[0]
+        notes = (said_of_cut(1, "text 1", self.max_text_tokens, self.truncate),) if cut else ()
+        subject = Subject(self.model, "classification", (ids,), [], self.tokenizer, most_probable(top))
+        tokens, left_out = tokens_of(self.tokenizer, ids), self._left_out(text, how)
+        return look_at(subject, text, (), tokens, left_out=left_out, notes=notes)
+
+    def _left_out(self, text: str, how: Any) -> tuple[tuple[str, dict[str, float]], ...]:
+        """For each word, by how much the probability of every label falls when the text is without it."""
+        spans = [match.span() for match in re.finditer(r"\S+", text)]
+        if len(spans) < 2:
+            return ()  # without its only word there is no text
+        found = np.exp(self.logprobs([text, *(text[:start] + text[end:] for start, end in spans)], **how))
+        changes = found[0] - found[1:]
+        return tuple(
+            (text[start:end], dict(zip(self.labels, change.tolist(), strict=True)))
+            for (start, end), change in zip(spans, changes, strict=True)
+        )
 
     def embed(self, texts: Sequence[str], **how: Unpack[HowRead]) -> NDArray[np.float32]:
         """The vector of each text, (texts, d_model), that its label is told from. Takes and raises as `classify`."""

@@ -15,11 +15,14 @@ from plainformer.decode.texts import encode_texts, locations
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, callables, instance, string, strings, whole
+from plainformer.inspect.look import Look, Subject, look_at, most_probable, of_weights
+from plainformer.inspect.tokens import tokens_of
 from plainformer.models.language_model import LanguageModel
 from plainformer.quantize.linear import Precision
 from plainformer.quantize.prepare import prepare
 from plainformer.tokenizer import Tokenizer
 from plainformer.tokenizer.stream import TextStream
+from plainformer.tokenizer.truncation import said_of_cut, truncated
 
 MOST_ROWS = 64  # written together
 MOST_PLACES = 2**14  # of all of them, whose keys and values are kept: what bounds memory
@@ -217,6 +220,23 @@ class TextGenerator:
                 ]
             )
         return results
+
+    def look(self, text: str, *, top: int = 5) -> Look:
+        """The text in this model: its tokens, every array, the lens, and what could come after each token.
+
+        Of a text that is longer than the context the last tokens are looked at, which `notes` say.
+
+        Args:
+            top: the most probable next tokens that are kept of each position.
+
+        Raises:
+            InputError: the text is empty or holds what the vocabulary does not have.
+        """
+        ids, most = self._encode([string(text, "text")], "text")[0], self.model.config.context
+        notes = () if len(ids) <= most else (said_of_cut(1, "text 1", most, "tail"),)
+        ids = truncated(ids, most, "tail")
+        subject = Subject(self.model, "text", (ids,), [], self.tokenizer, most_probable(top))
+        return look_at(subject, text, (), tokens_of(self.tokenizer, ids), notes=(*notes, *of_weights(self.weights)))
 
     def score(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[TextScore]:
         """The log-probability that the model gives to each text.

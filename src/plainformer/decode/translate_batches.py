@@ -64,7 +64,7 @@ def generate(
     check_ids(sources, config.source_vocab, config, "source")
     check_tokens(settings, config.target_vocab)
     constraints = Constraints.of(settings, bos=bos, eos=eos, pad=pad)
-    mask = _allowed_mask(allowed_tokens, constraints.ends, settings.suppress_tokens, config.target_vocab)
+    mask = allowed_mask(allowed_tokens, constraints.ends, settings.suppress_tokens, config.target_vocab)
     closing = eos if source_eos is None else source_eos
     closed = [[*source, closing] for source in sources]
     limit, at_once = position_limit(config), searches_at_once()
@@ -140,7 +140,7 @@ def _checked(hypotheses: list[Hypothesis], index: int) -> list[Hypothesis]:
     return hypotheses
 
 
-def _allowed_mask(
+def allowed_mask(
     allowed_tokens: Collection[int] | None, ends: Sequence[int], suppress_tokens: Sequence[int], vocab: int
 ) -> Bool[Array, " vocab"] | None:
     """True on the allowed ids of the vocabulary and the ends, but for those to suppress; None where all are allowed."""

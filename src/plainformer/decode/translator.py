@@ -7,15 +7,20 @@ from itertools import islice
 from typing import Any
 
 from plainformer.decode.batch import position_limit
+from plainformer.decode.beam_tree import BeamTree, beam_tree
+from plainformer.decode.constraints import Constraints
 from plainformer.decode.limits import MOST_SOURCE
 from plainformer.decode.own import check_named, settings_in
+from plainformer.decode.protocols import Hypothesis
 from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings, changed
 from plainformer.decode.texts import locations
-from plainformer.decode.translate_batches import generate
-from plainformer.errors import InputError
+from plainformer.decode.translate_batches import allowed_mask, generate
+from plainformer.errors import InputError, some_of
 from plainformer.folder import ModelFolder
-from plainformer.given import LOADED, callables, instance, strings, whole
+from plainformer.given import LOADED, callables, instance, string, strings, whole
+from plainformer.inspect.look import Look, Subject, look_at, most_probable, of_weights
+from plainformer.inspect.tokens import tokens_of
 from plainformer.models.transformer import Transformer
 from plainformer.quantize.linear import Precision
 from plainformer.quantize.prepare import prepare
@@ -114,10 +119,7 @@ class Translator:
             whole(expected, "expected")
         if progress is not None:
             callables(progress=progress)
-        if self.unusable is not None:
-            raise self.unusable
-        settings = changed(self.settings, changes)
-        check_named(settings, self.target_tokenizer, self.model.config.target_vocab)
+        settings = self._settings(changes)
         places = locations(texts, where)
         wanted = [index for index, text in enumerate(texts) if text.strip()]
         sources = self.source_tokenizer.encode_batch([texts[index] for index in wanted])
@@ -139,6 +141,67 @@ class Translator:
                 for text, hypothesis in zip(rendered, hypotheses, strict=True)
             ]
         return results
+
+    def look(self, text: str, target: str | None = None, *, top: int = 5, **changes: Any) -> Look:
+        """The text in this model: its tokens, every array, the lens, and the tree of the beam.
+
+        Args:
+            target: the translation to look at; the one that is found, if not given, and then with the search's tree.
+            top: the most probable tokens that are kept of each position.
+            changes: as for `translate`.
+
+        Raises:
+            InputError: as `translate`, and for a blank text.
+        """
+        ids = self._source_of(text)
+        settings, tree = self._settings(changes), None
+        special, notes = self._special(), list(of_weights(self.weights))
+        if unknown := self.source_tokenizer.unknown_pieces(text):
+            pieces = some_of([repr(piece.strip()) for piece in unknown])
+            notes.append(f"the model's vocabulary does not have {pieces}, which is read as unknown")
+        if target is None:
+            tree, found, differs = self._searched(ids, settings)
+            notes += differs
+            chosen = [*found.ids, *([self.target_tokenizer.eos_id] if found.finished else [])]
+        else:
+            chosen = [*self.target_tokenizer.encode(string(target, "target")), special["eos"]]
+            self._check_fit([chosen[:-1]], ["target"], MOST_SOURCE)
+        source, read = [*ids, special["source_eos"]], [special["bos"], *chosen[:-1]]
+        subject = Subject(self.model, "translation", (source, read), chosen, self.target_tokenizer, most_probable(top))
+        tokens = tokens_of(self.source_tokenizer, source), tokens_of(self.target_tokenizer, read)
+        return look_at(subject, text, *tokens, beam=tree, notes=tuple(notes))
+
+    def _source_of(self, text: str) -> list[int]:
+        """The ids of a text that is looked at."""
+        if not string(text, "text").strip():
+            raise InputError("the text is empty", fix="give some text")
+        ids = self.source_tokenizer.encode(text)
+        self._check_fit([ids], ["text"], MOST_SOURCE)
+        return ids
+
+    def _settings(self, changes: dict[str, Any]) -> GenerationSettings:
+        if self.unusable is not None:
+            raise self.unusable
+        settings = changed(self.settings, changes)
+        check_named(settings, self.target_tokenizer, self.model.config.target_vocab)
+        return settings
+
+    def _searched(self, ids: list[int], settings: GenerationSettings) -> tuple[BeamTree, Hypothesis, tuple[str, ...]]:
+        """The tree of a search, what the search itself found, and what there is to say where they differ."""
+        special, config = self._special(), self.model.config
+        allowed, closed = self._sayable(), [*ids, special["source_eos"]]
+        found = generate(self.model, [ids], settings, **special, allowed_tokens=allowed)[0]
+        ends = Constraints.of(settings, bos=special["bos"], eos=special["eos"], pad=special["pad"]).ends
+        mask = allowed_mask(allowed, ends, settings.suppress_tokens, config.target_vocab)
+        bound = settings.bound(len(closed), position_limit(config))
+        special.pop("source_eos")
+        tree = beam_tree(self.model, closed, settings, bound, **special, allowed_tokens=mask)
+        if [one.ids for one in tree.hypotheses] == [one.ids for one in found]:
+            return tree, found[0], ()
+        what = (
+            "two hypotheses are equal but for roundings: the tree, which has no cache, ends in another than the search"
+        )
+        return tree, found[0], (what,)
 
     def stream(self, texts: Iterable[str], *, batch: int = 1, **changes: Any) -> Iterator[str]:
         """Translations one by one, `batch` texts being read and translated at once: more are faster, and come later.

@@ -86,19 +86,22 @@ class TextEncoder(eqx.Module):
             InputError: the sequence is longer than a table of learned positions.
         """
         embedding_key, *layer_keys = split_keys(key, 1 + len(self.layers))
-        x = self._embed(ids, types, embedding_key)
+        x = self._embed(ids, types, embedding_key, trace)
         mask = padding_mask(valid)
         x = run_layers(self.layers, x, mask, keys=layer_keys, trace=trace)
-        return x if self.norm is None else self.norm(x)
+        return trace.record("hidden", x if self.norm is None else self.norm(x))
 
-    def _embed(self, ids: Ids, types: Ids | None, key: PRNGKeyArray | None) -> Hidden:
+    def _embed(self, ids: Ids, types: Ids | None, key: PRNGKeyArray | None, trace: Trace = NO_TRACE) -> Hidden:
         """Token embeddings, plus types and positions where they are added, normed or not, with dropout on the sum."""
-        x = self.embedding(ids)
+        trace = trace.scope("embedding")
+        x = trace.record("token", self.embedding(ids))
         if self.token_type is not None:
-            x = x + self.token_type(jnp.zeros_like(ids) if types is None else types)
+            x = x + trace.record("type", self.token_type(jnp.zeros_like(ids) if types is None else types))
         if self.position is not None:
-            x = x + self.position(jnp.arange(ids.shape[1])[None, :], ids.shape[1]).astype(x.dtype)
-        return self.dropout(x if self.embedding_norm is None else self.embedding_norm(x), key)
+            at = self.position(jnp.arange(ids.shape[1])[None, :], ids.shape[1])
+            x = x + trace.record("position", at.astype(x.dtype))
+        x = x if self.embedding_norm is None else self.embedding_norm(x)
+        return trace.record("output", self.dropout(x, key))
 
 
 class MaskedLanguageModel(eqx.Module):
@@ -201,7 +204,13 @@ class Classifier(eqx.Module):
     ) -> Float[Array, "batch labels"]:
         """Float32 logits (batch, labels), in the order of `config.labels`."""
         encoder_key, output_key = split_keys(key, 2)
-        vector = self.pooling(self.encoder.encode(ids, valid, types, key=encoder_key, trace=trace), valid)
+        hidden = self.encoder.encode(ids, valid, types, key=encoder_key, trace=trace)
+        return self.of_hidden(hidden, valid, key=output_key)
+
+    def of_hidden(
+        self, hidden: Hidden, valid: Valid, *, key: PRNGKeyArray | None = None
+    ) -> Float[Array, "batch labels"]:
+        """The logits of a text by its hidden states."""
         # In float32 to the end, since this is little work.
-        logits = multiply(self.dropout(vector, output_key), upcast(self.output.weight))
+        logits = multiply(self.dropout(self.pooling(hidden, valid), key), upcast(self.output.weight))
         return logits if self.output.bias is None else logits + upcast(self.output.bias)[None, :]

@@ -64,10 +64,10 @@ class LanguageModel(eqx.Module):
     def decode(self, ids: Ids, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE) -> Hidden:
         """Ids (batch, seq) to hidden states (batch, seq, d_model); position t sees ids 0 … t. With a `key`, dropout."""
         embedding_key, *layer_keys = split_keys(key, 1 + len(self.layers))
-        x = self._embed(ids, jnp.arange(ids.shape[1])[None, :], ids.shape[1], embedding_key)
+        x = self._embed(ids, jnp.arange(ids.shape[1])[None, :], ids.shape[1], embedding_key, trace)
         mask = causal_mask(ids.shape[1])
         x = run_layers(self.layers, x, mask, keys=layer_keys, trace=trace)
-        return x if self.norm is None else self.norm(x)
+        return trace.record("hidden", x if self.norm is None else self.norm(x))
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf, unless all are NaN."""
@@ -126,9 +126,17 @@ class LanguageModel(eqx.Module):
         """How many rows of the output projection are tokens."""
         return self.config.vocab
 
-    def _embed(self, ids: Ids, positions: Int[Array, "#batch #seq"], bound: int, key: PRNGKeyArray | None) -> Hidden:
+    def _embed(
+        self,
+        ids: Ids,
+        positions: Int[Array, "#batch #seq"],
+        bound: int,
+        key: PRNGKeyArray | None,
+        trace: Trace = NO_TRACE,
+    ) -> Hidden:
         """Token embeddings, plus positions where they are added, all below `bound`, with dropout on the sum."""
-        x = self.embedding(ids)
+        trace = trace.scope("embedding")
+        x = trace.record("token", self.embedding(ids))
         if self.position is not None:
-            x = x + self.position(positions, bound).astype(x.dtype)
-        return self.dropout(x, key)
+            x = x + trace.record("position", self.position(positions, bound).astype(x.dtype))
+        return trace.record("output", self.dropout(x, key))

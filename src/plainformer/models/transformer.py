@@ -53,7 +53,7 @@ class Encoder(eqx.Module):
         self, x: Hidden, mask: AttentionMask | None, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
     ) -> Hidden:
         x = run_layers(self.layers, x, mask, keys=split_keys(key, len(self.layers)), trace=trace)
-        return x if self.norm is None else self.norm(x)
+        return trace.record("hidden", x if self.norm is None else self.norm(x))
 
 
 class Decoder(eqx.Module):
@@ -88,7 +88,7 @@ class Decoder(eqx.Module):
     ) -> Hidden:
         keys = split_keys(key, len(self.layers))
         x = run_layers(self.layers, x, mask, memory, memory_mask, keys=keys, trace=trace)
-        return x if self.norm is None else self.norm(x)
+        return trace.record("hidden", x if self.norm is None else self.norm(x))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -163,8 +163,9 @@ class Transformer(eqx.Module):
         embedding_key, stack_key = split_keys(key, 2)
         tokens, seq = tokens_of(source_tokens), source.shape[1]
         at = tokens.positions(seq)
-        x = self._placed(self.source_embedding(source), at, seq, embedding_key)
-        return self.encoder(x, tokens.self_mask(seq), key=stack_key, trace=trace.scope("encoder"))
+        trace = trace.scope("encoder")
+        x = self._placed(self.source_embedding(source), at, seq, embedding_key, trace)
+        return self.encoder(x, tokens.self_mask(seq), key=stack_key, trace=trace)
 
     def decode(
         self,
@@ -183,10 +184,11 @@ class Transformer(eqx.Module):
         """
         embedding_key, stack_key = split_keys(key, 2)
         seq, at = target.shape[1], target_tokens.positions(target.shape[1])
-        x = self._placed(self._embed_target(target, at), at, seq, embedding_key)
+        trace = trace.scope("decoder")
+        x = self._placed(self._embed_target(target, at), at, seq, embedding_key, trace)
         mask = target_tokens.self_mask(seq, is_causal=True)
         memory_mask = tokens_of(source_tokens).cross_mask(target_tokens)
-        return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace.scope("decoder"))
+        return self.decoder(x, mask, memory, memory_mask, key=stack_key, trace=trace)
 
     def project(self, hidden: Float[Array, "*axes d_model"]) -> Float[Array, "*axes vocab"]:
         """Hidden states to float32 logits; those of padding rows, which are no tokens, are -inf, unless all are NaN."""
@@ -277,8 +279,17 @@ class Transformer(eqx.Module):
         x = self._target_embedding(ids)
         return x if self.config.decoder_start == "token" else jnp.where((positions > 0)[:, :, None], x, 0.0)
 
-    def _placed(self, x: Hidden, positions: Int[Array, "#batch #seq"], bound: int, key: PRNGKeyArray | None) -> Hidden:
+    def _placed(
+        self,
+        x: Hidden,
+        positions: Int[Array, "#batch #seq"],
+        bound: int,
+        key: PRNGKeyArray | None,
+        trace: Trace = NO_TRACE,
+    ) -> Hidden:
         """Token embeddings, plus positions where they are added, all below `bound`, with dropout on the sum (5.4)."""
+        trace = trace.scope("embedding")
+        trace.record("token", x)
         if self.position is not None:
-            x = x + self.position(positions, bound).astype(x.dtype)
-        return self.dropout(x, key)
+            x = x + trace.record("position", self.position(positions, bound).astype(x.dtype))
+        return trace.record("output", self.dropout(x, key))

@@ -17,6 +17,8 @@ from plainformer.nn.position import Rotary, ScoreBias
 from plainformer.nn.trace import NO_TRACE, Trace
 from plainformer.shapes import Array, Float, Hidden, Int, PRNGKeyArray
 
+RECORDED = "query", "key", "value", "weights", "heads"
+
 
 class MultiHeadAttention(eqx.Module):
     """MultiHead(Q, K, V) = Concat(head_1 … head_h) W^O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V).
@@ -139,11 +141,14 @@ class MultiHeadAttention(eqx.Module):
             key, value = (jnp.repeat(one.astype(query.dtype), groups, axis=1) for one in (keys, seen.values))
             allowed = None if mask is None else mask.materialise()
             heads, weights = attention_with_weights(query, key, value, allowed, bias)
-            trace.record("weights", weights)
+            for name, one in zip(RECORDED, (query, key, value, weights, heads), strict=True):
+                trace.record(name, one)
+            if bias is not None:
+                trace.record("bias", bias)
         else:
             heads = attention(query, keys, seen.values, mask, bias=bias, inference=self.inference)
         batch, _, length, _ = heads.shape
-        return self.output(heads.swapaxes(1, 2).reshape(batch, length, -1))
+        return trace.record("output", self.output(heads.swapaxes(1, 2).reshape(batch, length, -1)))
 
     def _by_head(
         self,

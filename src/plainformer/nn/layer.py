@@ -31,11 +31,11 @@ class EncoderLayer(eqx.Module):
         self, x: Hidden, mask: AttentionMask | None, *, key: PRNGKeyArray | None = None, trace: Trace = NO_TRACE
     ) -> Hidden:
         first, second = split_keys(key, 2)
-        attention = trace.scope("self_attention")
+        attention, inner = trace.scope("self_attention"), trace.scope("feed_forward")
         x = self.residuals[0](x, lambda x: self.self_attention(x, mask, trace=attention), first)
-        x = self.residuals[1](x, self.feed_forward, second)
-        trace.record("output", x)
-        return x
+        attention.record("residual", x)
+        x = self.residuals[1](x, lambda x: inner.record("output", self.feed_forward(x)), second)
+        return trace.record("output", x)
 
     def extend(self, x: Hidden, cache: KVCache, slots: CacheSlots) -> tuple[Hidden, KVCache]:
         """The layer for new tokens, which are written to `cache` and attend to it."""
@@ -63,11 +63,13 @@ class DecoderLayer(eqx.Module):
     ) -> Hidden:
         first, second, third = split_keys(key, 3)
         attention, cross = trace.scope("self_attention"), trace.scope("cross_attention")
+        inner = trace.scope("feed_forward")
         x = self.residuals[0](x, lambda x: self.self_attention(x, mask, trace=attention), first)
+        attention.record("residual", x)
         x = self.residuals[1](x, lambda x: self.cross_attention(x, memory_mask, memory, trace=cross), second)
-        x = self.residuals[2](x, self.feed_forward, third)
-        trace.record("output", x)
-        return x
+        cross.record("residual", x)
+        x = self.residuals[2](x, lambda x: inner.record("output", self.feed_forward(x)), third)
+        return trace.record("output", x)
 
     def extend(
         self, x: Hidden, cache: KVCache, slots: CacheSlots, memory: KVCache, memory_mask: AttentionMask

@@ -45,6 +45,19 @@ def example() -> tuple[Transformer, jax.Array, jax.Array, jax.Array]:
     return model, jnp.asarray(source), jnp.asarray(valid), jnp.asarray(target)
 
 
+def shapes_of_stack(prefix: str, layers: int, seq: int, *, cross: bool = False) -> dict[str, tuple[int, ...]]:
+    """Of every array by its name: three heads of width 4, and a stream of 12."""
+    stream, found = (BATCH, seq, 12), {}
+    for layer in (f"{prefix}/{number}" for number in range(layers)):
+        for attention, keys in [("self_attention", seq), *([("cross_attention", SOURCE)] if cross else [])]:
+            heads = {"query": (seq, 4), "key": (keys, 4), "value": (keys, 4), "weights": (seq, keys), "heads": (seq, 4)}
+            found |= {f"{layer}/{attention}/{name}": (BATCH, 3, *shape) for name, shape in heads.items()}
+            found |= {f"{layer}/{attention}/{name}": stream for name in ("output", "residual")}
+        found |= {f"{layer}/feed_forward/output": stream, f"{layer}/output": stream}
+    found |= {f"{prefix}/embedding/{name}": stream for name in ("token", "output")}
+    return {**found, f"{prefix}/embedding/position": (1, seq, 12), f"{prefix}/hidden": stream}
+
+
 def test_a_traced_model_shows_every_attention_and_gives_the_same_logits(
     example: tuple[Transformer, jax.Array, jax.Array, jax.Array],
 ) -> None:
@@ -53,17 +66,15 @@ def test_a_traced_model_shows_every_attention_and_gives_the_same_logits(
     logits, seen = eqx.filter_jit(lambda model, *batch: traced(model)(*batch))(model, source, valid, target)
     plain = eqx.filter_jit(lambda model, *batch: model(*batch))(model, source, valid, target)
     np.testing.assert_allclose(logits, plain, atol=1e-5)
-    shapes = {
-        "encoder/0/self_attention/weights": (BATCH, 3, SOURCE, SOURCE),
-        "encoder/0/output": (BATCH, SOURCE, 12),
-        **{f"decoder/{layer}/self_attention/weights": (BATCH, 3, TARGET, TARGET) for layer in (0, 1)},
-        **{f"decoder/{layer}/cross_attention/weights": (BATCH, 3, TARGET, SOURCE) for layer in (0, 1)},
-        **{f"decoder/{layer}/output": (BATCH, TARGET, 12) for layer in (0, 1)},
-    }
+    shapes = {**shapes_of_stack("encoder", 1, SOURCE), **shapes_of_stack("decoder", 2, TARGET, cross=True)}
     assert {name: value.shape for name, value in seen.items()} == shapes
     for name, weights in seen.items():
-        if name.endswith("weights"):
-            np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-6)
+        if not name.endswith("weights"):
+            continue
+        np.testing.assert_allclose(weights.sum(axis=-1), 1.0, atol=1e-6)
+        np.testing.assert_allclose(
+            weights @ seen[name.replace("weights", "value")], seen[name.replace("weights", "heads")], atol=1e-6
+        )
         if name.endswith("decoder/0/self_attention/weights"):
             assert (np.asarray(weights)[:, :, *np.triu_indices(TARGET, 1)] == 0.0).all()
         if "encoder/0/self" in name or "cross" in name:
