@@ -42,6 +42,7 @@ FLOORS = (
     {"evaluate", "inspect"},
     {"recipe"},
     {"runs"},
+    {"page"},
     {"cli", "serve"},
     {"__main__"},
 )

@@ -1,0 +1,107 @@
+"""Which characters a tokenizer's patterns take for letters, digits and blanks: those of its library's Unicode.
+
+A browser has a version of Unicode of its own, in which other characters are assigned, and a pattern would cut a text
+otherwise. So the page carries the classes that its tokenizer asks for, as its library has them.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from tokenizers import Regex
+from tokenizers.normalizers import BertNormalizer
+from tokenizers.pre_tokenizers import Punctuation, Split
+
+Ranges = list[int]
+"""The first and the last code point of each run of characters, one after the other."""
+
+_CLASS = re.compile(r"\\[pP]\{\w+\}|\\[sSdDwW]")
+_GPT2 = r"\p{L}\p{N}\s"  # what the rule of `ByteLevel` asks for
+_SURROGATES = range(0xD800, 0xE000)
+
+
+def character_classes(description: Any) -> dict[str, Ranges]:
+    """The characters of each class that a `tokenizer.json` names, by the class as it is written there, not negated."""
+    patterns = [_GPT2] if _has(description.get("pre_tokenizer"), "ByteLevel") else []
+    for part in ("normalizer", "pre_tokenizer", "decoder"):
+        patterns += _patterns(description.get(part))
+    classes = {_positive(found) for pattern in patterns for found in _CLASS.findall(pattern)}
+    for part, types in _BY_PROBE.items():
+        for type, names in types.items():
+            classes |= set(names) if _has(description.get(part), type) else set()
+    return {one: list(_ranges(one)) for one in sorted(classes)}
+
+
+def _positive(escape: str) -> str:
+    return escape[0] + escape[1].lower() + escape[2:]
+
+
+def _has(described: Any, type: str) -> bool:
+    """Whether a component, or one that it is made of, is of this type."""
+    if isinstance(described, list):
+        return any(_has(one, type) for one in described)
+    if not isinstance(described, dict):
+        return False
+    return described.get("type") == type or any(_has(value, type) for value in described.values())
+
+
+def _patterns(described: Any) -> list[str]:
+    """All patterns in a component and in those that it is made of."""
+    if isinstance(described, list):
+        return [pattern for one in described for pattern in _patterns(one)]
+    if not isinstance(described, dict):
+        return []
+    own = [described["Regex"]] if isinstance(described.get("Regex"), str) else []
+    return own + [pattern for value in described.values() for pattern in _patterns(value)]
+
+
+@lru_cache(maxsize=64)
+def _ranges(name: str) -> tuple[int, ...]:
+    """The library is asked of every character there is."""
+    if name in _PROBES:
+        return _as_ranges(sorted(_PROBES[name]()))
+    matches = Split(Regex(f"{name}+"), "removed", invert=True).pre_tokenize_str(_all_characters())
+    return tuple(code for run, _ in matches for code in (ord(run[0]), ord(run[-1])))
+
+
+def _all_characters() -> str:
+    return "".join(map(chr, (code for code in range(0x110000) if code not in _SURROGATES)))
+
+
+def _as_ranges(codes: list[int]) -> tuple[int, ...]:
+    firsts = [code for code, before in zip(codes, [-2, *codes], strict=False) if code != before + 1]
+    lasts = [code for code, after in zip(codes, [*codes[1:], -2], strict=False) if code != after - 1]
+    return tuple(code for run in zip(firsts, lasts, strict=True) for code in run)
+
+
+def _punctuation() -> list[int]:
+    """What BERT's rule cuts out as a sign."""
+    whole = _all_characters()
+    left = Punctuation("removed").pre_tokenize_str(whole)
+    return [ord(sign) for sign in set(whole) - set("".join(part for part, _ in left))]
+
+
+def _taken_away(normalizer: BertNormalizer) -> list[int]:
+    """The characters of which nothing is left."""
+    whole = _all_characters()
+    changed = set(whole) - set(normalizer.normalize_str(whole))
+    return [ord(character) for character in changed if not normalizer.normalize_str(character)]
+
+
+def _bert(**switches: bool) -> BertNormalizer:
+    off = {"clean_text": False, "handle_chinese_chars": False, "strip_accents": False, "lowercase": False}
+    return BertNormalizer(**(off | switches))
+
+
+_PROBES: dict[str, Callable[[], list[int]]] = {
+    "punctuation": _punctuation,
+    "control": lambda: _taken_away(_bert(clean_text=True)),
+    "accent": lambda: _taken_away(_bert(strip_accents=True)),
+}
+"""Classes that no pattern names, by what the components that know them do."""
+
+_BY_PROBE = {
+    "normalizer": {"BertNormalizer": ("control", "accent")},
+    "pre_tokenizer": {"BertPreTokenizer": ("punctuation",), "Punctuation": ("punctuation",)},
+}
