@@ -5,8 +5,8 @@ otherwise. So the page carries the classes that its tokenizer asks for, as its l
 """
 
 import re
-from collections.abc import Callable
-from functools import lru_cache
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
 from typing import Any
 
 from tokenizers import Regex
@@ -18,7 +18,16 @@ Ranges = list[int]
 
 _CLASS = re.compile(r"\\[pP]\{\w+\}|\\[sSdDwW]")
 _GPT2 = r"\p{L}\p{N}\s"  # what the rule of `ByteLevel` asks for
-_SURROGATES = range(0xD800, 0xE000)
+
+# Stretches in which all code points are alike: the library is asked of the first, which stands for them all.
+_ALIKE = {
+    0x40000: 0xDFFFF,  # not assigned, as are those after the tags
+    0xE1000: 0xEFFFF,
+    0xF0000: 0xFFFFD,  # for private use
+    0xFFFFE: 0xFFFFF,  # no characters
+    0x100000: 0x10FFFD,
+    0x10FFFE: 0x10FFFF,
+}
 
 
 def character_classes(description: Any) -> dict[str, Ranges]:
@@ -58,35 +67,40 @@ def _patterns(described: Any) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _ranges(name: str) -> tuple[int, ...]:
-    """The library is asked of every character there is."""
+    """The library is asked of every character."""
     if name in _PROBES:
-        return _as_ranges(sorted(_PROBES[name]()))
-    matches = Split(Regex(f"{name}+"), "removed", invert=True).pre_tokenize_str(_all_characters())
-    return tuple(code for run, _ in matches for code in (ord(run[0]), ord(run[-1])))
+        codes = sorted(map(ord, _PROBES[name](_characters())))
+        runs = [[code, code] for code in codes]
+    else:
+        matches = Split(Regex(f"{name}+"), "removed", invert=True).pre_tokenize_str(_characters())
+        runs = [[ord(run[0]), ord(run[-1])] for run, _ in matches]
+    joined: list[list[int]] = []
+    for first, last in runs:
+        last = _ALIKE.get(last, last)
+        if joined and joined[-1][1] == first - 1:
+            joined[-1][1] = last
+        else:
+            joined.append([first, last])
+    return tuple(code for run in joined for code in run)
 
 
-def _all_characters() -> str:
-    return "".join(map(chr, (code for code in range(0x110000) if code not in _SURROGATES)))
+@lru_cache(maxsize=1)
+def _characters() -> str:
+    """All that can be otherwise than its neighbours, in order."""
+    codes = (*range(0xD800), *range(0xE000, 0x40001), *range(0xE0000, 0xE1001), *list(_ALIKE)[2:])
+    return "".join(map(chr, codes))
 
 
-def _as_ranges(codes: list[int]) -> tuple[int, ...]:
-    firsts = [code for code, before in zip(codes, [-2, *codes], strict=False) if code != before + 1]
-    lasts = [code for code, after in zip(codes, [*codes[1:], -2], strict=False) if code != after - 1]
-    return tuple(code for run in zip(firsts, lasts, strict=True) for code in run)
-
-
-def _punctuation() -> list[int]:
+def _punctuation(characters: str) -> set[str]:
     """What BERT's rule cuts out as a sign."""
-    whole = _all_characters()
-    left = Punctuation("removed").pre_tokenize_str(whole)
-    return [ord(sign) for sign in set(whole) - set("".join(part for part, _ in left))]
+    left = Punctuation("removed").pre_tokenize_str(characters)
+    return set(characters) - set("".join(part for part, _ in left))
 
 
-def _taken_away(normalizer: BertNormalizer) -> list[int]:
+def _taken_away(normalizer: BertNormalizer, characters: str) -> list[str]:
     """The characters of which nothing is left."""
-    whole = _all_characters()
-    changed = set(whole) - set(normalizer.normalize_str(whole))
-    return [ord(character) for character in changed if not normalizer.normalize_str(character)]
+    changed = set(characters) - set(normalizer.normalize_str(characters))
+    return [character for character in changed if not normalizer.normalize_str(character)]
 
 
 def _bert(**switches: bool) -> BertNormalizer:
@@ -94,10 +108,10 @@ def _bert(**switches: bool) -> BertNormalizer:
     return BertNormalizer(**(off | switches))
 
 
-_PROBES: dict[str, Callable[[], list[int]]] = {
+_PROBES: dict[str, Callable[[str], Iterable[str]]] = {
     "punctuation": _punctuation,
-    "control": lambda: _taken_away(_bert(clean_text=True)),
-    "accent": lambda: _taken_away(_bert(strip_accents=True)),
+    "control": partial(_taken_away, _bert(clean_text=True)),
+    "accent": partial(_taken_away, _bert(strip_accents=True)),
 }
 """Classes that no pattern names, by what the components that know them do."""
 

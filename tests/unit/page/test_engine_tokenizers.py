@@ -36,7 +36,7 @@ def hard_texts() -> list[str]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     special = ["", " ", "</s><pad>", "<0x41>", "Naïve CAFÉ—playhouse! 漢字 isn't\x00 hard\u200b\xading", "a" * 150]
-    return [*SENTENCES, *special, *module.random_strings(600, seed=5)]
+    return [*SENTENCES, *special, *module.random_strings(300, seed=5)]
 
 
 def merged_bytes(pieces: str | None) -> tokenizers.Tokenizer:

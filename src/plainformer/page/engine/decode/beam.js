@@ -9,7 +9,7 @@
 import { ancestor_mask } from "../equations/masks.js";
 import { top_k } from "../equations/softmax.js";
 import { next_logprobs } from "./constraints.js";
-import { length_weights } from "./settings.js";
+import { is_full, length_weights } from "./settings.js";
 
 /**
  * @typedef {object} BeamNode one extension that was looked at; a path from the root down is a hypothesis
@@ -63,7 +63,7 @@ class BeamSearch {
   constructor(extend, bound, settings, roles, options) {
     Object.assign(this, { extend, bound, settings, roles, ...options });
     this.weights = length_weights(settings, bound);
-    this.is_full = settings.beam === "full" && settings.beam_size > 1; // a beam of one is greedy
+    this.is_full = is_full(settings);
     /** @type {BeamNode[]} */
     this.nodes = [];
     this.finished = [];
@@ -103,10 +103,8 @@ class BeamSearch {
     const candidates = live.flatMap((parent, row) => {
       parent.places = rows[row];
       const logprobs = this.logprobs(logits[row], parent.ids, step);
-      return top_k(logprobs, number).map((token) => {
-        const logprob = logprobs[token];
-        return { parent, token, logprob, total: Math.fround(parent.total + logprob) };
-      });
+      const totals = logprobs.map((logprob) => parent.total + logprob);
+      return top_k(totals, number).map((token) => ({ parent, token, logprob: logprobs[token], total: totals[token] }));
     });
     const width = this.is_full ? number - this.shown : this.settings.beam_size - this.finished.length;
     return candidates.sort((one, other) => other.total - one.total).slice(0, width + this.shown); // a stable sort
@@ -118,7 +116,8 @@ class BeamSearch {
     if (given === undefined) return next_logprobs(logits, ids, this.settings, this.roles, step === this.bound);
     const all = { ...this.roles, allowed: this.roles.allowed.map(() => 1), bos: null, pad: null };
     const free = { ...this.settings, forced_bos: null, forced_eos: false, min_tokens: 0, no_repeat_ngram: 0 };
-    return next_logprobs(logits, ids, free, all, false).map((one, token) => (token === given ? one : -Infinity));
+    const logprobs = next_logprobs(logits, ids, free, all, false);
+    return logprobs.map((logprob, token) => (token === given ? logprob : -Infinity));
   }
 
   /** Whether a live hypothesis can still displace one of those that are wanted, or, in a full beam, is let. */

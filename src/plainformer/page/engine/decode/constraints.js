@@ -2,10 +2,12 @@
  * Which tokens are changed or banned before the search chooses among them (`decode.constraints`).
  *
  * A ban takes a token away and leaves the others' log-probabilities alone, so that a hypothesis found under bans still
- * has the score that the model gives it.
+ * has the score that the model gives it. The repetition penalty changes scores; in a full beam it is one of
+ * log-probabilities, as in the Hugging Face library, which then do not sum to 1.
  */
 
 import { log_softmax } from "../equations/softmax.js";
+import { is_full } from "./settings.js";
 
 /**
  * @typedef {object} Roles
@@ -28,8 +30,10 @@ export function next_logprobs(logits, ids, settings, roles, last) {
   const forced = last && settings.forced_eos ? roles.ends[0] : ids.length === 0 ? settings.forced_bos : null;
   if (forced !== null && forced !== undefined)
     return Float32Array.from(logits, (_, token) => (token === forced ? 0 : -Infinity));
-  logits = penalise_repetition(logits, ids, settings.repetition_penalty);
   const possible = possible_tokens(ids, settings, roles);
+  const penalises_logprobs = is_full(settings) && settings.repetition_penalty !== 1;
+  logits = penalise_repetition(penalises_logprobs ? log_softmax(logits) : logits, ids, settings.repetition_penalty);
+  if (penalises_logprobs && !settings.renormalize_logits) return only(possible, logits);
   const logprobs = log_softmax(settings.renormalize_logits ? only(possible, logits.slice()) : logits);
   return only(possible, logprobs);
 }

@@ -1,4 +1,7 @@
-/** What follows from the settings of decoding (`decode.settings`), which the page carries as the library names them. */
+/**
+ * What follows from the settings of decoding (`decode.settings`, `decode.length_penalty`), which the page carries as
+ * the library names them.
+ */
 
 /** The penalty of a length that scores divide by. @type {Record<string, (length: number, alpha: number) => number>} */
 export const PENALTIES = {
@@ -6,6 +9,11 @@ export const PENALTIES = {
   average: (length, alpha) => length ** alpha,
   none: () => 1,
 };
+
+/** Whether hypotheses that ended leave their places to others; a beam of one is greedy. */
+export function is_full(settings) {
+  return settings.beam === "full" && settings.beam_size > 1;
+}
 
 /**
  * The most tokens that a source of `source_length` tokens may give; both count their end of sentence.

@@ -66,7 +66,8 @@ export class TextGenerator {
 
   /** The most probable continuations of a prompt, and the tree of the search. */
   search({ text, ids, settings = {}, prefix = [], off = [], max_tokens = 20 }) {
-    const changed = { ...PAPER, end_tokens: this.settings.end_tokens, ...settings };
+    const { end_tokens, suppress_tokens } = this.settings;
+    const changed = { ...PAPER, end_tokens, suppress_tokens, ...settings };
     const prompt = ids ?? this.encoded(text);
     const most = Math.min(max_tokens, this.config.context - prompt.length + 1);
     if (most < 1) throw new Error(`the prompt fills the context of ${this.config.context} tokens`);

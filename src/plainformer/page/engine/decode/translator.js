@@ -46,6 +46,7 @@ export class Translator {
   }
 
   encoded(text) {
+    if (text.trim() === "") throw new Error("the text is empty");
     const most = position_limit(this.config) - 1; // the end of sentence takes one
     const { ids, unknown, cut } = encode_text(this.source_tokenizer, text, most, { may_be_unknown: true });
     return { source: [...ids, this.source_tokenizer.special.eos], unknown, cut };

@@ -1,9 +1,23 @@
 /**
  * What a forward pass is asked besides its result (`nn.trace`): to record named intermediates, and to leave parts out.
  *
- * Names go down the model as its parameters' do: "decoder/0/cross_attention/weights". A part is left out by the name of
- * what it is: a head "decoder/0/cross_attention/2", all heads "decoder/0/cross_attention", "decoder/0/feed_forward",
- * or a layer, "decoder/0".
+ * Names go down the model as its parameters' do, "decoder/0/cross_attention/weights"; where there is one stack, they
+ * begin with the layer, "0/self_attention/weights". Of each stack there are
+ *
+ *   embedding                            (seq, d_model)       what the first layer reads
+ *   LAYER/self_attention/query           (heads, seq, d_k)    and key, value; turned where positions turn them
+ *   LAYER/self_attention/scores          (heads, query, key)  Q Kᵀ / √d_k, and a bias if there is one, before the mask
+ *   LAYER/self_attention/weights         (heads, query, key)  their masked softmax
+ *   LAYER/self_attention/heads           (heads, seq, d_v)    the weighted values
+ *   LAYER/self_attention/output          (seq, d_model)       after W^O; LAYER/cross_attention has the same
+ *   LAYER/feed_forward/hidden, output    (seq, d_ff), (seq, d_model)
+ *   LAYER/residuals/0, 1 …               (seq, d_model)       the stream after each sublayer
+ *   LAYER/output                         (seq, d_model)       the stream after the layer
+ *   hidden                               (seq, d_model)       after the last norm: what is projected
+ *
+ * A part is left out by the name of what it is: a head "decoder/0/cross_attention/2", a sublayer
+ * "decoder/0/cross_attention" or "decoder/0/feed_forward", which then adds nothing, or a layer, "decoder/0", which then
+ * is not there.
  */
 
 export class Trace {
