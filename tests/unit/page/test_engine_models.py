@@ -143,6 +143,16 @@ MODELS: dict[str, dict[str, Any]] = {
         "gated": True,
         "bias_in": "feed_forward",
     },
+    "ALiBi": {
+        "d_model": 42,
+        "d_ff": 48,
+        "heads": 6,
+        "encoder_layers": 1,
+        "decoder_layers": 2,
+        "position": "alibi",
+        "norm_position": "pre",
+    },
+    "ALiBi, keys shared": {"d_model": 50, "d_ff": 58, "heads": 10, "kv_heads": 5, "layers": 2, "position": "alibi"},
 }
 
 

@@ -16,7 +16,9 @@ from plainformer.page.bundle import bundle, rounded
 from plainformer.tokenizer import train_character
 
 WORDS = ["a", "red", "fox", "saw", "the", "lazy", "dog", "near", "an", "old", "oak"]
-SIZES: dict[str, Any] = {"d_model": 24, "d_ff": 36, "heads": 3, "encoder_layers": 1, "decoder_layers": 2}
+SIZES: dict[str, Any] = {"d_model": 24, "d_ff": 36, "heads": 3, "encoder_layers": 1, "decoder_layers": 2} | {
+    "position": "alibi"
+}
 SEARCHES: list[dict[str, Any]] = [
     {"beam_size": 1},
     {"beam_size": 4},
