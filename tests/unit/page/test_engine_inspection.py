@@ -10,7 +10,7 @@ from plainformer.decode.texts import enclose
 from plainformer.page.bundle import bundle
 from plainformer.tokenizer import SpecialTokens, train_bpe, train_character
 
-SINGLE = {name: sizes for name, sizes in MODELS.items() if "labels" not in sizes and "mlm_transform" not in sizes}
+SINGLE = {name: sizes for name, sizes in MODELS.items() if "labels" not in sizes}
 
 
 @pytest.mark.parametrize("name", SINGLE)

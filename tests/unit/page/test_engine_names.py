@@ -20,7 +20,7 @@ OWN: dict[str, set[str]] = {
     "nn/embedding": {"OutputProjection"},
     "models/config": {"epsilon", "key_width", "position_limit", "stacks", "value_width"},
     "models/build": {"make_decoder_layers"},
-    "models/transformer": {"finished"},
+    "models/transformer": {"finished", "summed"},
     "decode/beam": {"extend_by"},
     "decode/settings": {"PENALTIES", "bound", "is_full", "length_weights"},
     "decode/texts": {"encode_text", "unknown_characters"},

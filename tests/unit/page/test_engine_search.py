@@ -136,7 +136,7 @@ def test_a_step_says_what_each_setting_cuts(writer: ModelFolder, ask) -> None:
 
 
 def test_a_layer_off_is_the_model_without_it_and_all_heads_off_are_attention_off(ask) -> None:
-    sizes = {"d_model": 20, "d_ff": 28, "heads": 4, "layers": 3, "context": 24, "bias": False}
+    sizes = {"d_model": 20, "d_ff": 28, "heads": 4, "layers": 3, "context": 24}
     content = content_of(sizes, train_character([" ".join(WORDS)]))
     left = {name: weight for name, weight in named_parameters(content.model).items() if "layers.1." not in name}
     renamed = {name.replace("layers.2.", "layers.1."): weight for name, weight in left.items()}

@@ -3,6 +3,7 @@
  * head and each feed-forward added to a token's logit (direct attribution).
  */
 
+import { ACTIVATIONS } from "./equations/activations.js";
 import { matmul } from "./equations/linear.js";
 import { log_softmax, softmax, top_k } from "./equations/softmax.js";
 import { Tensor } from "./tensor.js";
@@ -13,6 +14,8 @@ import { Tensor } from "./tensor.js";
  * @property {string} prefix of its names in a trace: "decoder/", or "" where there is one stack
  * @property {object[]} layers
  * @property {object | null} norm the last
+ * @property {object | null} embedding_norm that on the sum of the embeddings
+ * @property {import("./nn/feed_forward.js").Transform | null} transform between the last norm and the projection
  * @property {(hidden: Tensor) => Tensor} project hidden states to logits
  * @property {import("./nn/embedding.js").OutputProjection} output
  */
@@ -42,7 +45,7 @@ export function best_tokens(logits, number, banned = []) {
  * @returns {{name: string, logits: Tensor}[]} of the embeddings and of each layer
  */
 export function logit_lens({ prefix, layers, norm, project }, seen) {
-  const names = ["embedding", ...layers.map((_, layer) => `${layer}/output`)].filter((name) => seen.has(prefix + name));
+  const names = ["embedding/output", ...layers.map((_, layer) => `${layer}/output`)];
   return names.map((name) => {
     const stream = seen.get(prefix + name);
     return { name: prefix + name, logits: project(norm === null ? stream : norm.call(stream)) };
@@ -50,29 +53,45 @@ export function logit_lens({ prefix, layers, norm, project }, seen) {
 }
 
 /**
- * What was added to the logit of one token at one position: by the embedding, each head, the biases of attention, each
- * feed-forward, and the constants of norms and output. The norms are taken for the linear maps that they were at this
- * position, so that the parts sum to the logit.
+ * What was added to the logit of one token at one position: by the embeddings, each head, the biases of attention, each
+ * feed-forward, and the constants of norms and output. Norms, and the activation before the projection where there is
+ * one, are taken for the linear maps that they were at this position, so that the parts sum to the logit.
  * @param {Stack} stack
  * @param {Map<string, Tensor>} seen its trace
  * @param {number} position
  * @param {number} token
- * @returns {{name: string, value: number}[]}
+ * @returns {{name: string, value: number}[]} by the names of `inspect.attribution`
  */
 export function attribution(stack, seen, position, token) {
-  const { prefix, layers, norm, output } = stack;
-  let parts = [{ name: `${prefix}embedding`, vector: Float64Array.from(seen.get(`${prefix}embedding`).row(position)) }];
+  const { prefix, layers, norm, embedding_norm = null, transform = null, output } = stack;
+  const embeddings = ["token", "type", "position"].map((name) => `${prefix}embedding/${name}`);
+  const names = embeddings.filter((name) => seen.has(name));
+  let parts = names.map((name) => ({ name, vector: Float64Array.from(seen.get(name).row(position)) }));
+  parts = through(embedding_norm, parts, `${prefix}embedding/norm`);
   layers.forEach((layer, index) => {
-    if (!seen.has(`${prefix}${index}/output`)) return; // the layer was left out
-    sublayers(layer).forEach((name, at) => {
-      const residual = layer.residuals[at];
-      const added = added_by(layer[name], `${prefix}${index}/${name}`, seen, position);
-      parts = through(residual.is_after ? residual.norm : null, [...parts, ...added]);
+    sublayers(layer).forEach((sublayer, at) => {
+      const [residual, name] = [layer.residuals[at], `${prefix}${index}/${sublayer}`];
+      const added = added_by(layer[sublayer], name, seen, position);
+      parts = through(residual.is_after ? residual.norm : null, [...parts, ...added], `${name}/norm`);
     });
   });
+  parts = through(norm, parts, `${prefix}norm`);
+  if (transform !== null) parts = through(transform.norm, through_dense(transform, parts), "transform/norm");
   const column = output.column(token);
-  const found = through(norm, parts).map(({ name, vector }) => ({ name, value: inner(vector, column) }));
-  return output.bias === null ? found : [...found, { name: "output_bias", value: output.bias.data[token] }];
+  const found = parts.map(({ name, vector }) => ({ name, value: inner(vector, column) }));
+  return output.bias === null ? found : [...found, { name: "output/bias", value: output.bias.data[token] }];
+}
+
+/** Each part through a layer with an activation a, a(x) = x · (a(x) / x), of which the quotient is held. */
+function through_dense({ dense, activation }, parts) {
+  const row = (vector) => new Tensor(Float32Array.from(vector), [1, vector.length]);
+  const mapped = parts.map(({ name, vector }) => {
+    return { name, vector: Float64Array.from(matmul(row(vector), dense.weight).data) };
+  });
+  if (dense.bias !== null) mapped.push({ name: "transform/bias", vector: Float64Array.from(dense.bias.data) });
+  const before = sum_of(mapped);
+  const quotient = before.map((x) => (x === 0 ? 0 : ACTIVATIONS[activation](x) / x));
+  return mapped.map(({ name, vector }) => ({ name, vector: vector.map((one, i) => one * quotient[i]) }));
 }
 
 function sublayers(layer) {
@@ -97,24 +116,24 @@ function added_by(sublayer, name, seen, position) {
   return bias === null ? parts : [...parts, { name: `${name}/bias`, vector: Float64Array.from(bias.data) }];
 }
 
-/** Each part as the norm of their sum takes it, and the norm's own constant as one part more. */
-function through(norm, parts) {
+/** Each part as the norm of their sum takes it, and the norm's own constant as one part more, called `name`. */
+function through(norm, parts, name) {
   if (norm === null) return parts;
-  const width = norm.scale.width;
-  const sum = new Float64Array(width);
-  for (const { vector } of parts) for (let i = 0; i < width; i++) sum[i] += vector[i];
   const is_centred = norm.bias !== undefined;
+  const sum = sum_of(parts);
   const centred = is_centred ? less_mean(sum) : sum;
-  const factor = 1 / Math.sqrt(inner(centred, centred) / width + norm.eps);
+  const factor = 1 / Math.sqrt(inner(centred, centred) / sum.length + norm.eps);
   const changed = parts.map(({ name, vector }) => ({
     name,
     vector: (is_centred ? less_mean(vector) : vector).map((one, i) => one * factor * norm.scale.data[i]),
   }));
-  if (!is_centred) return changed;
-  const [last, constant] = [changed.find(({ name }) => name === "norms"), Float64Array.from(norm.bias.data)];
-  if (last === undefined) return [...changed, { name: "norms", vector: constant }];
-  last.vector = last.vector.map((one, i) => one + constant[i]);
-  return changed;
+  return is_centred ? [...changed, { name, vector: Float64Array.from(norm.bias.data) }] : changed;
+}
+
+function sum_of(parts) {
+  const sum = new Float64Array(parts[0].vector.length);
+  for (const { vector } of parts) for (let i = 0; i < sum.length; i++) sum[i] += vector[i];
+  return sum;
 }
 
 function less_mean(vector) {

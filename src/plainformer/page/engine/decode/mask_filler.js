@@ -66,6 +66,7 @@ export class MaskFiller {
   get stack() {
     const { encoder, output } = this.model;
     const project = (hidden) => this.model.project(hidden);
-    return { prefix: "", layers: encoder.layers, norm: encoder.norm, output, project };
+    const { layers, norm, embedding_norm } = encoder;
+    return { prefix: "", layers, norm, embedding_norm, transform: this.model.transform, output, project };
   }
 }

@@ -13,9 +13,8 @@ import { Linear } from "../nn/linear.js";
 import { FirstToken, MeanPool } from "../nn/pooling.js";
 import { run_layers } from "../nn/stack.js";
 import { NO_TRACE } from "../nn/trace.js";
-import { add } from "../tensor.js";
 import { make_added_position, make_encoder_layers, make_final_norm, make_norm } from "./build.js";
-import { finished } from "./transformer.js";
+import { finished, summed } from "./transformer.js";
 
 /** Embeddings and N identical layers. */
 export class TextEncoder {
@@ -31,17 +30,13 @@ export class TextEncoder {
 
   /** Ids to hidden states (seq, d_model); every position sees all. @param {number[]} ids */
   encode(ids, trace = NO_TRACE) {
-    const x = this.embed(ids);
-    trace.record("embedding", x);
-    return finished(this.norm, run_layers(this.layers, x, [null], trace), trace);
+    return finished(this.norm, run_layers(this.layers, this.embed(ids, trace), [null], trace), trace);
   }
 
   /** Token embeddings, plus types (all in the first sentence) and positions where they are added, normed or not. */
-  embed(ids) {
-    let x = this.embedding.call(ids);
-    if (this.token_type !== null) x = add(x, this.token_type.call(ids.map(() => 0)));
-    if (this.position !== null) x = add(x, this.position.call(upto(ids.length)));
-    return this.embedding_norm === null ? x : this.embedding_norm.call(x);
+  embed(ids, trace = NO_TRACE) {
+    const [token, type] = [this.embedding.call(ids), this.token_type?.call(ids.map(() => 0))];
+    return summed({ token, type, position: this.position?.call(upto(ids.length)) }, trace, this.embedding_norm);
   }
 }
 

@@ -10,9 +10,8 @@ import { upto } from "../nn/attention.js";
 import { Embedding, OutputProjection } from "../nn/embedding.js";
 import { extend_layers, run_layers } from "../nn/stack.js";
 import { NO_TRACE } from "../nn/trace.js";
-import { add } from "../tensor.js";
 import { make_added_position, make_encoder_layers, make_final_norm } from "./build.js";
-import { finished } from "./transformer.js";
+import { finished, summed } from "./transformer.js";
 
 /** A causal decoder. `extend` is its forward with a cache, for a whole prompt or one more token. */
 export class LanguageModel {
@@ -28,8 +27,7 @@ export class LanguageModel {
 
   /** Ids to hidden states (seq, d_model); position t sees ids 0 … t. @param {number[]} ids */
   decode(ids, trace = NO_TRACE) {
-    const x = this.embed(ids, upto(ids.length));
-    trace.record("embedding", x);
+    const x = this.embed(ids, upto(ids.length), trace);
     return finished(this.norm, run_layers(this.layers, x, [causal_mask(ids.length)], trace), trace);
   }
 
@@ -61,8 +59,7 @@ export class LanguageModel {
   }
 
   /** Token embeddings, plus positions where they are added. */
-  embed(ids, positions) {
-    const x = this.embedding.call(ids);
-    return this.position === null ? x : add(x, this.position.call(positions));
+  embed(ids, positions, trace = NO_TRACE) {
+    return summed({ token: this.embedding.call(ids), position: this.position?.call(positions) }, trace);
   }
 }

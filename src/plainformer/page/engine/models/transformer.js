@@ -37,8 +37,7 @@ export class Transformer {
    */
   encode(source, trace = NO_TRACE) {
     trace = trace.scope("encoder");
-    const x = this.placed(this.source_embedding.call(source), upto(source.length));
-    trace.record("embedding", x);
+    const x = this.placed(this.source_embedding.call(source), upto(source.length), trace);
     return finished(this.encoder_norm, run_layers(this.encoder, x, [null], trace), trace);
   }
 
@@ -50,8 +49,7 @@ export class Transformer {
    */
   decode(target, memory, trace = NO_TRACE) {
     trace = trace.scope("decoder");
-    const x = this.embed_target(target, upto(target.length));
-    trace.record("embedding", x);
+    const x = this.embed_target(target, upto(target.length), trace);
     const context = [causal_mask(target.length), memory];
     return finished(this.decoder_norm, run_layers(this.decoder, x, context, trace), trace);
   }
@@ -95,17 +93,28 @@ export class Transformer {
   // --- embeddings ----------------------------------------------------------------------------------------------------
 
   /** A decoder that starts from zero adds no embedding for its first token. */
-  embed_target(ids, positions) {
+  embed_target(ids, positions, trace = NO_TRACE) {
     const x = this.target_embedding.call(ids);
     if (this.config.decoder_start === "zero")
       positions.forEach((position, at) => position === 0 && x.row(at).fill(0));
-    return this.placed(x, positions);
+    return this.placed(x, positions, trace);
   }
 
   /** Token embeddings, plus positions where they are added. */
-  placed(x, positions) {
-    return this.position === null ? x : add(x, this.position.call(positions));
+  placed(x, positions, trace) {
+    return summed({ token: x, position: this.position?.call(positions) }, trace);
   }
+}
+
+/** The sum of embeddings, those that there are. @param {Record<string, object | undefined>} parts by their names */
+export function summed(parts, trace, norm = null) {
+  const inside = trace.scope("embedding");
+  const added = Object.entries(parts).filter(([, part]) => part !== undefined);
+  for (const [name, part] of added) inside.record(name, part);
+  const sum = added.map(([, part]) => part).reduce(add);
+  const output = norm === null ? sum : norm.call(sum);
+  inside.record("output", output);
+  return output;
 }
 
 /** The stream after the final norm, where there is one. */

@@ -1,7 +1,7 @@
 /** Multi-head attention (section 3.2.2) around equation 1 (`nn.attention`). */
 
 import { attention } from "../equations/attention.js";
-import { join_heads, split_heads } from "../tensor.js";
+import { join_heads, split_heads, zeros } from "../tensor.js";
 import { key_width, value_width } from "../models/config.js";
 import { KVCache } from "./cache.js";
 import { Linear } from "./linear.js";
@@ -82,7 +82,11 @@ export class MultiHeadAttention {
     const found = attention(query, key, value, mask, bias);
     found.heads = without_heads(found.heads, trace);
     const output = this.output.call(join_heads(found.heads));
-    for (const [name, one] of Object.entries({ query, key, value, ...found, output })) trace.record(name, one);
+    if (trace.found !== null) {
+      const [keys, values] = [key, value].map((one) => for_each_head(one, this.heads));
+      const all = { query, key: keys, value: values, ...found, output, ...(bias === null ? {} : { bias }) };
+      for (const [name, one] of Object.entries(all)) trace.record(name, one);
+    }
     return output;
   }
 
@@ -97,6 +101,17 @@ function without_heads(heads, trace) {
   for (let head = 0; head < heads.shape[0]; head++)
     if (trace.is_off(head)) heads.data.fill(0, head * size, (head + 1) * size);
   return heads;
+}
+
+/** Keys or values (kv_heads, key, d) as each head has them, (heads, key, d). */
+function for_each_head(x, heads) {
+  const [kv_heads, key, d] = x.shape;
+  const repeated = zeros([heads, key, d]);
+  for (let head = 0; head < heads; head++) {
+    const first = Math.floor((head * kv_heads) / heads) * key * d;
+    repeated.data.set(x.data.subarray(first, first + key * d), head * key * d);
+  }
+  return repeated;
 }
 
 /** @param {number} seq @returns {number[]} 0, 1 … seq - 1 */

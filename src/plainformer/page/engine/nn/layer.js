@@ -19,7 +19,7 @@ export class EncoderLayer {
   }
 
   sublayers(x, self_attention, trace) {
-    x = joined(this.residuals, 0, x, "self_attention", self_attention, trace);
+    x = joined(this.residuals, 0, x, "self_attention", self_attention, trace, this.self_attention.heads);
     x = joined(this.residuals, 1, x, "feed_forward", (x, trace) => this.feed_forward.call(x, trace), trace);
     trace.record("output", x);
     return x;
@@ -45,18 +45,21 @@ export class DecoderLayer {
 
   sublayers(x, self_attention, seen, trace) {
     const cross_attention = (x, trace) => this.cross_attention.attend(x, seen, null, [], trace);
-    x = joined(this.residuals, 0, x, "self_attention", self_attention, trace);
-    x = joined(this.residuals, 1, x, "cross_attention", cross_attention, trace);
+    const { heads } = this.self_attention;
+    x = joined(this.residuals, 0, x, "self_attention", self_attention, trace, heads);
+    x = joined(this.residuals, 1, x, "cross_attention", cross_attention, trace, heads);
     x = joined(this.residuals, 2, x, "feed_forward", (x, trace) => this.feed_forward.call(x, trace), trace);
     trace.record("output", x);
     return x;
   }
 }
 
-/** The stream after one sublayer, which may be left out; the streams between sublayers are recorded as `residuals`. */
-function joined(residuals, index, x, name, sublayer, trace) {
+/** The stream after one sublayer, which may be left out; that after an attention is recorded. */
+function joined(residuals, index, x, name, sublayer, trace, heads = 0) {
   const inside = trace.scope(name);
-  const y = residuals[index].call(x, trace.is_off(name) ? null : (x) => sublayer(x, inside));
-  trace.scope("residuals").record(`${index}`, y);
+  const has_no_head = heads > 0 && Array.from({ length: heads }, (_, head) => head).every((one) => inside.is_off(one));
+  const is_off = trace.is_all_off || trace.is_off(name) || has_no_head;
+  const y = residuals[index].call(x, is_off ? null : (x) => sublayer(x, inside));
+  if (heads > 0) inside.record("residual", y);
   return y;
 }

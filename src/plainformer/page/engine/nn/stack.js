@@ -1,4 +1,4 @@
-/** N identical layers, one after the other (`nn.stack`). A layer that is left out hands the stream on. */
+/** N identical layers, one after the other (`nn.stack`). */
 
 import { NO_TRACE } from "./trace.js";
 
@@ -8,7 +8,7 @@ import { NO_TRACE } from "./trace.js";
  */
 export function run_layers(layers, x, context, trace = NO_TRACE) {
   layers.forEach((layer, index) => {
-    if (!trace.is_off(index)) x = layer.call(x, ...context, trace.scope(index));
+    x = layer.call(x, ...context, trace.scope(index));
   });
   return x;
 }
@@ -20,7 +20,7 @@ export function run_layers(layers, x, context, trace = NO_TRACE) {
 export function extend_layers(layers, x, caches, slots, context, trace = NO_TRACE) {
   layers.forEach((layer, index) => {
     const own = context.map((values) => values[index]);
-    if (!trace.is_off(index)) x = layer.extend(x, caches[index], slots, ...own, trace.scope(index));
+    x = layer.extend(x, caches[index], slots, ...own, trace.scope(index));
   });
   return x;
 }
