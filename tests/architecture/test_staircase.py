@@ -42,6 +42,7 @@ FLOORS = (
     {"evaluate", "figures"},
     {"recipe"},
     {"runs"},
+    {"page"},
     {"cli", "serve"},
     {"__main__"},
 )
