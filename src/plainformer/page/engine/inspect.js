@@ -151,3 +151,21 @@ function inner(one, other) {
 export function label_probabilities(logits) {
   return Array.from(softmax(logits.data));
 }
+
+/**
+ * Maps of at most `size` cells each way: each is the largest of the weights that it stands for.
+ * @param {Tensor} weights (heads, query, key)
+ * @param {number} size
+ * @returns {{shape: number[], data: Float32Array}} (heads, rows, columns)
+ */
+export function largest({ shape: [heads, queries, keys], data }, size) {
+  const [rows, columns] = [Math.min(queries, size), Math.min(keys, size)];
+  const found = new Float32Array(heads * rows * columns);
+  for (let at = 0; at < data.length; at++) {
+    const [head, query, key] = [Math.floor(at / (queries * keys)), Math.floor(at / keys) % queries, at % keys];
+    const [row, column] = [Math.floor((query * rows) / queries), Math.floor((key * columns) / keys)];
+    const cell = (head * rows + row) * columns + column;
+    if (data[at] > found[cell]) found[cell] = data[at];
+  }
+  return { shape: [heads, rows, columns], data: found };
+}

@@ -10,7 +10,8 @@
  * | load              | all                  | the bundle (`page/bundle.py`)      | Description                     |
  * | tokens            | all                  | text or ids, side                  | TokenView[], unknown            |
  * | forward           | all                  | text, target (ids) of a translator | Pass                            |
- * | arrays            | all                  | names                              | those of the last pass, by name |
+ * | arrays            | all                  | names; a head                      | those of the last pass, by name |
+ * | maps              | all                  | the name of an attention           | a small map of each head        |
  * | lens              | all but classifiers  | best                               | tokens after each layer         |
  * | attribution       | all but classifiers  | position, token                    | parts that sum to the logit     |
  * | search            | translators, writers | text, settings, prefix             | hypotheses, the tree (BeamNode) |
@@ -25,7 +26,7 @@ import { MaskFiller } from "./decode/mask_filler.js";
 import { TextClassifier } from "./decode/text_classifier.js";
 import { TextGenerator } from "./decode/text_generator.js";
 import { Translator } from "./decode/translator.js";
-import { attribution, best_tokens, logit_lens } from "./inspect.js";
+import { attribution, best_tokens, largest, logit_lens } from "./inspect.js";
 import { position_limit, stacks } from "./models/config.js";
 import { unknown_characters } from "./decode/texts.js";
 import { Tokenizer } from "./tokenizer/tokenizer.js";
@@ -90,7 +91,7 @@ export class Session {
       special: this.source_tokenizer.special,
       target_special: this.target_tokenizer.special,
       mask: this.user.mask ?? null,
-      methods: ["tokens", "forward", "arrays", ...this.own_methods()],
+      methods: ["tokens", "forward", "arrays", "maps", ...this.own_methods()],
     };
   }
 
@@ -119,17 +120,34 @@ export class Session {
 
   /**
    * Arrays of the last pass: (heads, query, key) of "weights" and "scores", (heads, seq, d_k) of "query" and "key", …
-   * @param {{names?: string[]}} asked all, if not given
+   * @param {{names?: string[], head?: number}} asked all, if not given; of arrays of heads one head alone
    * @returns {Record<string, {shape: number[], data: Float32Array}>}
    */
-  arrays({ names = [...this.seen.keys()] }) {
+  arrays({ names = [...this.seen.keys()], head }) {
     return Object.fromEntries(
       names.map((name) => {
-        const found = this.seen.get(name);
-        if (found === undefined) throw new Error(`the last pass has no array called ${name}`);
-        return [name, { shape: found.shape, data: found.data.slice() }];
+        const { shape, data } = this.array(name);
+        if (head === undefined || shape.length < 3) return [name, { shape, data: data.slice() }];
+        const size = data.length / shape[0];
+        return [name, { shape: shape.slice(1), data: data.slice(head * size, (head + 1) * size) }];
       }),
     );
+  }
+
+  /**
+   * Small maps of all heads of an attention, of at most `size` cells each way: each is the largest of the weights that
+   * it stands for.
+   * @param {{name: string, size?: number}} asked as "decoder/0/cross_attention"
+   * @returns {{shape: number[], data: Float32Array}} (heads, rows, columns)
+   */
+  maps({ name, size = 32 }) {
+    return largest(this.array(`${name}/weights`), size);
+  }
+
+  array(name) {
+    const found = this.seen.get(name);
+    if (found === undefined) throw new Error(`the last pass has no array called ${name}`);
+    return found;
   }
 
   /** The most probable tokens after the embeddings and after each layer, in the last pass. */

@@ -1,0 +1,125 @@
+/**
+ * What the model makes of a text: everything that the views draw, asked for in one go.
+ *
+ * @typedef {object} Result
+ * @property {number} serial counted from 1
+ * @property {object | null} search of a translator: `hypotheses`, and the tree's `nodes` (engine/decode/beam.js)
+ * @property {import("../engine/session.js").Pass} pass over source and target
+ * @property {number} prompt of a language model: how many tokens of `pass.target` were given, the rest was written
+ * @property {number[]} ids of a language model: all of them, those outside of the pass's window, too
+ * @property {object | null} step of a language model: what comes next (`Session.step`)
+ * @property {{name: string, predictions: object[][]}[]} lens the best tokens after each layer; [] of a classifier
+ * @property {{word: string, labels: object[]}[]} left_out of a classifier: the labels without each word
+ * @property {Prediction[]} chosen for each place of `pass.target` the one that was taken there: the token that comes next
+ *   (of a masked model, that stands there); [] of a classifier
+ * @property {{chosen: Prediction[], predictions: Prediction[][], labels: object[], output: string} | null} whole the
+ *   same with no part left out, where some are
+ * @property {string} output what the model says, as text
+ * @property {(id: number) => import("../engine/tokenizer/tokenizer.js").TokenView} token a token that is predicted
+ * @property {(name: string, head?: number) => Promise<{shape: number[], data: Float32Array}>} array of this pass
+ *
+ * @typedef {{id: number, probability: number, logprob: number}} Prediction
+ */
+
+const BEST = 12; // predictions that are kept of each place
+const LENS = 5; // and of each layer
+
+/** Asks the engine; an answer that is no longer wanted when it comes is dropped. */
+export class Results {
+  /**
+   * @param {import("../engine/client.js").Ask} ask
+   * @param {import("../engine/session.js").Description} description
+   */
+  constructor(ask, description) {
+    Object.assign(this, { ask, description, serial: 0, views: new Map() });
+  }
+
+  has(method) {
+    return this.description.methods.includes(method);
+  }
+
+  /**
+   * @param {{text: string, settings: object, off: string[], written: number[]}} wanted
+   * @returns {Promise<Result | null>} null where something else was wanted meanwhile
+   */
+  async of({ text, settings, off, written }) {
+    const serial = ++this.serial;
+    const asked = { text, settings, off };
+    const search = this.is_searched ? await this.ask("search", { ...asked, prefix: written }) : null;
+    const step = this.has("step") ? await this.after(asked, written) : null;
+    if (serial !== this.serial) return null;
+    const read = step ? { text, ids: step.ids } : { text, target: search?.hypotheses[0]?.ids ?? [] };
+    const whole = off.length ? await this.of_the_whole(read, settings) : null;
+    const pass = await this.ask("forward", { ...read, off, best: BEST });
+    const lens = this.has("lens") ? await this.ask("lens", { best: LENS }) : [];
+    const left_out = this.has("without_each_word") ? await this.ask("without_each_word", { text, off }) : [];
+    const [ids, prompt] = [step?.ids ?? [], step ? step.ids.length - written.length : 0];
+    const chosen = this.chosen(pass, search, step);
+    const found = { serial, search, pass, lens, left_out, step, prompt, ids, whole, chosen };
+    await this.look_up(found);
+    if (serial !== this.serial) return null;
+    const token = (id) => this.views.get(id);
+    return { ...found, output: output_of(pass, search), token, array: this.arrays(serial) };
+  }
+
+  /** Whether what is looked at is found by a search, as translations are. */
+  get is_searched() {
+    return this.has("search") && !this.has("step");
+  }
+
+  /** What comes after a prompt and what was written behind it. */
+  async after({ text, settings, off }, written) {
+    if (this.read?.text !== text) this.read = { text, ids: (await this.ask("step", { text, settings, off })).ids };
+    return this.ask("step", { ids: [...this.read.ids, ...written], settings, off });
+  }
+
+  /** The same tokens in the whole model, and what that model would have said by itself. */
+  async of_the_whole(read, settings) {
+    const pass = await this.ask("forward", { ...read, best: BEST });
+    const search = this.is_searched ? await this.ask("search", { text: read.text, settings }) : null;
+    const { predictions, labels = [] } = pass;
+    return { predictions, labels, chosen: this.chosen(pass, null, null), output: output_of(pass, search) };
+  }
+
+  /** At each place the prediction that was taken. */
+  chosen({ predictions, target, gaps }, search, step) {
+    const taken = gaps ? [] : target.slice(1).map(({ id }) => id);
+    if (search?.hypotheses[0]?.finished) taken.push(this.description.target_special.eos);
+    if (step) taken.push(step.token);
+    const none = { probability: 0, logprob: -Infinity };
+    return predictions.map((ranked, at) => {
+      const id = taken[at] ?? ranked[0].id;
+      return ranked.find((one) => one.id === id) ?? { id, ...none }; // one of less than BEST
+    });
+  }
+
+  /** Finds the texts of all tokens that are predicted somewhere. */
+  async look_up({ pass, lens, search, step, whole, chosen }) {
+    const rows = [pass.predictions, ...lens.map(({ predictions }) => predictions), whole?.predictions ?? []];
+    const ids = [...rows.flat(2), ...chosen, ...(step?.predictions ?? [])].map(({ id }) => id);
+    ids.push(...(search?.nodes ?? []).map(({ token }) => token));
+    const fresh = [...new Set(ids)].filter((id) => !this.views.has(id));
+    if (fresh.length === 0) return;
+    const { tokens } = await this.ask("tokens", { ids: fresh, side: "target" });
+    for (const one of tokens) this.views.set(one.id, one);
+  }
+
+  arrays(serial) {
+    const known = new Map();
+    return (name, head) => {
+      const key = `${name} ${head}`;
+      if (!known.has(key)) known.set(key, this.array(serial, name, head));
+      return known.get(key);
+    };
+  }
+
+  async array(serial, name, head) {
+    if (serial !== this.serial) throw new Error("another text is being read");
+    return (await this.ask("arrays", { names: [name], head }))[name];
+  }
+}
+
+function output_of({ labels }, search) {
+  if (labels) return [...labels].sort((one, other) => other.probability - one.probability)[0].label;
+  return search?.hypotheses[0]?.text ?? "";
+}
