@@ -41,7 +41,7 @@ def page_of(bundle: Bundle, *, title: str, text: str) -> str:
         title: what stands above it.
         text: what is read first.
     """
-    script, style = as_script(VIEWS / "main.js"), (VIEWS / "style.css").read_text(encoding="utf-8")
+    script, style = as_script(VIEWS / "main.js"), _style()
     return _PAGE.format(
         policy=_policy(script, style),
         title=_escaped(title),
@@ -50,6 +50,12 @@ def page_of(bundle: Bundle, *, title: str, text: str) -> str:
         bundle=bundle.to_json(),
         script=script,
     )
+
+
+def _style() -> str:
+    """The page's own style, then that of each group of views."""
+    own = VIEWS / "style.css"
+    return "\n".join(path.read_text(encoding="utf-8") for path in (own, *sorted({*VIEWS.glob("*.css")} - {own})))
 
 
 def _policy(script: str, style: str) -> str:

@@ -3,7 +3,7 @@
  *
  * @typedef {object} Result
  * @property {number} serial counted from 1
- * @property {object | null} search of a translator: `hypotheses`, and the tree's `nodes` (engine/decode/beam.js)
+ * @property {object | null} search of a translator: its `hypotheses` and the `nodes` of the tree (engine/decode/beam.js)
  * @property {import("../engine/session.js").Pass} pass over source and target
  * @property {number} prompt of a language model: how many tokens of `pass.target` were given, the rest was written
  * @property {number[]} ids of a language model: all of them, those outside of the pass's window, too
