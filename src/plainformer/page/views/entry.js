@@ -60,6 +60,7 @@ function notes({ pass, search }, { limit }) {
   const unknown = pass.unknown.map((one) => JSON.stringify(one)).join(", ");
   if (unknown) said.push(`The vocabulary does not have ${unknown}: read as unknown.`);
   if (pass.cut) said.push(`The model reads ${limit} tokens; ${pass.cut} of this text were left out.`);
-  if (search?.hypotheses[0] && !search.hypotheses[0].finished) said.push("The length limit cut the translation.");
+  const [best] = search?.hypotheses ?? [];
+  if (best && !best.finished) said.push("The length limit cut the translation.");
   return said;
 }

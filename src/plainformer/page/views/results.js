@@ -3,15 +3,15 @@
  *
  * @typedef {object} Result
  * @property {number} serial counted from 1
- * @property {object | null} search of a translator: its `hypotheses` and the `nodes` of the tree (engine/decode/beam.js)
+ * @property {object | null} search of a translator: its `hypotheses`, and `nodes` of the tree (decode/beam.js)
  * @property {import("../engine/session.js").Pass} pass over source and target
  * @property {number} prompt of a language model: how many tokens of `pass.target` were given, the rest was written
  * @property {number[]} ids of a language model: all of them, those outside of the pass's window, too
  * @property {object | null} step of a language model: what comes next (`Session.step`)
  * @property {{name: string, predictions: object[][]}[]} lens the best tokens after each layer; [] of a classifier
  * @property {{word: string, labels: object[]}[]} left_out of a classifier: the labels without each word
- * @property {Prediction[]} chosen for each place of `pass.target` the one that was taken there: the token that comes next
- *   (of a masked model, that stands there); [] of a classifier
+ * @property {Prediction[]} chosen for each place of `pass.target` the one that was taken there: the token that comes
+ *   next (of a masked model, that stands there); [] of a classifier
  * @property {{chosen: Prediction[], predictions: Prediction[][], labels: object[], output: string} | null} whole the
  *   same with no part left out, where some are
  * @property {string} output what the model says, as text
