@@ -98,8 +98,11 @@ function sublayers(layer) {
   return ["self_attention", "cross_attention", "feed_forward"].filter((name) => layer[name] !== undefined);
 }
 
-/** The vectors (d_model) that a sublayer added to the stream: of attention one for each head, and its bias. */
-function added_by(sublayer, name, seen, position) {
+/**
+ * The vectors (d_model) that a sublayer added to the stream: of attention one for each head, its row of the weighted
+ * values times its own rows of W^O, and the bias.
+ */
+export function added_by(sublayer, name, seen, position) {
   const heads = seen.get(`${name}/heads`);
   if (heads === undefined) {
     const output = seen.get(`${name}/output`);

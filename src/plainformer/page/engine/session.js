@@ -12,6 +12,7 @@
  * | forward           | all                  | text, target (ids) of a translator | Pass                            |
  * | arrays            | all                  | names; a head                      | those of the last pass, by name |
  * | maps              | all                  | the name of an attention           | a small map of each head        |
+ * | heads_added       | all                  | name of an attention, position     | what each head added, the bias  |
  * | lens              | all but classifiers  | best                               | tokens after each layer         |
  * | attribution       | all but classifiers  | position, token                    | parts that sum to the logit     |
  * | search            | translators, writers | text, settings, prefix             | hypotheses, the tree (BeamNode) |
@@ -26,7 +27,7 @@ import { MaskFiller } from "./decode/mask_filler.js";
 import { TextClassifier } from "./decode/text_classifier.js";
 import { TextGenerator } from "./decode/text_generator.js";
 import { Translator } from "./decode/translator.js";
-import { attribution, best_tokens, largest, logit_lens } from "./inspect.js";
+import { added_by, attribution, best_tokens, largest, logit_lens } from "./inspect.js";
 import { position_limit, stacks } from "./models/config.js";
 import { unknown_characters } from "./decode/texts.js";
 import { Tokenizer } from "./tokenizer/tokenizer.js";
@@ -91,7 +92,7 @@ export class Session {
       special: this.source_tokenizer.special,
       target_special: this.target_tokenizer.special,
       mask: this.user.mask ?? null,
-      methods: ["tokens", "forward", "arrays", "maps", ...this.own_methods()],
+      methods: ["tokens", "forward", "arrays", "maps", "heads_added", ...this.own_methods()],
     };
   }
 
@@ -142,6 +143,20 @@ export class Session {
    */
   maps({ name, size = 32 }) {
     return largest(this.array(`${name}/weights`), size);
+  }
+
+  /**
+   * What each head of an attention added to the stream at one position of the last pass, and its bias: they sum to its
+   * output there.
+   * @param {{name: string, position: number}} asked
+   * @returns {{parts: {name: string, vector: Float64Array}[]}} of d_model each
+   */
+  heads_added({ name, position }) {
+    this.array(`${name}/heads`);
+    const [, stack, layer, sublayer] = name.match(/^(.*?)(\d+)\/(\w+)$/);
+    const { encoder, decoder, layers } = this.user.model;
+    const found = { "encoder/": encoder, "decoder/": decoder, "": layers ?? encoder.layers }[stack];
+    return { parts: added_by(found[layer][sublayer], name, this.seen, position) };
   }
 
   array(name) {
