@@ -1,12 +1,20 @@
 /** The page: the text, its tokens, and the views of what the model makes of it. */
 
+import { alternatives } from "./alternatives.js";
+import { attention_grid } from "./attention_grid.js";
+import { attention_lines } from "./attention_lines.js";
+import { attention_map } from "./attention_map.js";
+import { beam_tree } from "./beam_tree.js";
 import { entry } from "./entry.js";
 import { fill, h } from "./elements.js";
+import { head_steps } from "./head_steps.js";
 import { follow_hover } from "./hover.js";
+import { lens } from "./lens.js";
 import { attentions, is_translator } from "./parts.js";
 import { Results } from "./results.js";
 import { Store } from "./store.js";
 import { theme_switch } from "./theme.js";
+import { tokens } from "./tokens.js";
 
 /**
  * What every view is given. A view is a function of it that returns its element, or null where the model has nothing of
@@ -18,7 +26,7 @@ import { theme_switch } from "./theme.js";
  */
 
 /** @type {((page: Page) => HTMLElement | null)[]} in the order in which they stand */
-const VIEWS = [];
+const VIEWS = [tokens, attention_grid, attention_map, attention_lines, head_steps, alternatives, lens];
 
 /**
  * Shows a model that was loaded.
