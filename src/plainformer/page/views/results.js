@@ -17,12 +17,30 @@
  * @property {string} output what the model says, as text
  * @property {(id: number) => import("../engine/tokenizer/tokenizer.js").TokenView} token a token that is predicted
  * @property {(name: string, head?: number) => Promise<{shape: number[], data: Float32Array}>} array of this pass
+ * @property {(name: string) => Promise<{shape: number[], data: Float32Array}>} maps of an attention in this pass
  *
  * @typedef {{id: number, probability: number, logprob: number}} Prediction
  */
 
 const BEST = 12; // predictions that are kept of each place
 const LENS = 5; // and of each layer
+
+/** What a result is asked for while another text is being read. */
+class Stale extends Error {}
+
+/**
+ * @template T
+ * @param {Promise<T>} answer of a result's `array` or `maps`
+ * @returns {Promise<T | null>} null where another text is read meanwhile: its result will be told, too
+ */
+export async function unless_stale(answer) {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof Stale) return null;
+    throw error;
+  }
+}
 
 /** Asks the engine; an answer that is no longer wanted when it comes is dropped. */
 export class Results {
@@ -45,7 +63,7 @@ export class Results {
   async of({ text, settings, off, written }) {
     const serial = ++this.serial;
     const asked = { text, settings, off };
-    const search = this.is_searched ? await this.ask("search", { ...asked, prefix: written }) : null;
+    const search = this.is_searched ? await this.ask("search", { ...this.of_a_beam(asked), prefix: written }) : null;
     const step = this.has("step") ? await this.after(asked, written) : null;
     if (serial !== this.serial) return null;
     const read = step ? { text, ids: step.ids } : { text, target: search?.hypotheses[0]?.ids ?? [] };
@@ -59,12 +77,19 @@ export class Results {
     await this.look_up(found);
     if (serial !== this.serial) return null;
     const token = (id) => this.views.get(id);
-    return { ...found, output: output_of(pass, search), token, array: this.arrays(serial) };
+    const maps = (name) => this.of_pass(serial, "maps", { name });
+    return { ...found, output: output_of(pass, search), token, array: this.arrays(serial), maps };
   }
 
   /** Whether what is looked at is found by a search, as translations are. */
   get is_searched() {
     return this.has("search") && !this.has("step");
+  }
+
+  /** All hypotheses of a beam are asked for, not the best alone. */
+  of_a_beam(asked) {
+    const n_best = asked.settings.beam_size ?? this.description.generation.beam_size;
+    return { ...asked, settings: { ...asked.settings, n_best } };
   }
 
   /** What comes after a prompt and what was written behind it. */
@@ -114,8 +139,20 @@ export class Results {
   }
 
   async array(serial, name, head) {
-    if (serial !== this.serial) throw new Error("another text is being read");
-    return (await this.ask("arrays", { names: [name], head }))[name];
+    return (await this.of_pass(serial, "arrays", { names: [name], head }))[name];
+  }
+
+  /** What is asked of the last pass, as long as that is the pass of this number. */
+  async of_pass(serial, method, asked) {
+    const check = () => {
+      if (serial !== this.serial) throw new Stale("another text is being read");
+    };
+    check();
+    try {
+      return await this.ask(method, asked);
+    } finally {
+      check();
+    }
   }
 }
 
