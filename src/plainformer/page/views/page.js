@@ -1,9 +1,7 @@
 /** The page: the text, its tokens, and the views of what the model makes of it. */
 
 import { alternatives } from "./alternatives.js";
-import { attention_grid } from "./attention_grid.js";
-import { attention_lines } from "./attention_lines.js";
-import { attention_map } from "./attention_map.js";
+import { attention } from "./attention.js";
 import { beam_tree } from "./beam_tree.js";
 import { entry } from "./entry.js";
 import { fill, h } from "./elements.js";
@@ -26,7 +24,7 @@ import { tokens } from "./tokens.js";
  */
 
 /** @type {((page: Page) => HTMLElement | null)[]} in the order in which they stand */
-const VIEWS = [tokens, attention_grid, attention_map, attention_lines, head_steps, alternatives, lens];
+const VIEWS = [tokens, attention, head_steps, alternatives, lens];
 
 /**
  * Shows a model that was loaded.

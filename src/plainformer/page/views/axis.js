@@ -1,0 +1,48 @@
+/** Tokens along the axes of a picture: as many as there is room for. */
+
+import { fitted, text_width } from "./cells.js";
+import { s } from "./elements.js";
+import { belongs } from "./hover.js";
+import { label } from "./parts.js";
+
+/** @typedef {import("../engine/tokenizer/tokenizer.js").TokenView} TokenView */
+
+export const LINE = 13; // pixels that a label needs
+const LONGEST = 110;
+
+/** Pixels that the longest of these labels takes. @param {TokenView[]} views */
+export function room_for(views) {
+  const widths = [...new Set(views.map(label))].map((text) => Math.min(LONGEST, text_width(text)));
+  return Math.ceil(Math.max(...widths)) + 10;
+}
+
+/**
+ * A token at a place of an axis; what belongs to it lights up with it.
+ * @param {TokenView} view
+ * @param {"source" | "target"} side
+ * @param {number} index
+ * @param {object} at
+ * @param {number} at.x where the text begins, or ends
+ * @param {number} at.y the middle of the line
+ * @param {"start" | "end"} [at.anchor]
+ * @param {number} [at.turn] degrees
+ * @param {boolean} [at.lit] as what is pointed at
+ * @returns {SVGElement}
+ */
+export function tick(view, side, index, { x, y, anchor = "start", turn = 0, lit = false }) {
+  const text = fitted(label(view), LONGEST);
+  const width = text_width(text) + 6;
+  const left = anchor === "end" ? x - width + 3 : x - 3;
+  const kind = lit ? "tick pointed" : "tick";
+  return s(
+    "g",
+    { data: belongs(side, index), class: kind, transform: turn !== 0 && `rotate(${turn} ${x} ${y})` },
+    s("rect", { x: left, y: y - LINE / 2, width, height: LINE, rx: 2 }),
+    s("text", { x, y: y + 4, "text-anchor": anchor }, text),
+  );
+}
+
+/** Every so many tokens have a label, if each has `step` pixels. */
+export function thinned(step) {
+  return Math.max(1, Math.ceil(LINE / step));
+}
