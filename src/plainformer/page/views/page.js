@@ -2,15 +2,20 @@
 
 import { alternatives } from "./alternatives.js";
 import { attention } from "./attention.js";
+import { attribution } from "./attribution.js";
 import { beam_tree } from "./beam_tree.js";
 import { entry } from "./entry.js";
 import { fill, h } from "./elements.js";
+import { gaps } from "./gaps.js";
 import { head_steps } from "./head_steps.js";
 import { follow_hover } from "./hover.js";
+import { labels } from "./labels.js";
 import { lens } from "./lens.js";
+import { next_token } from "./next_token.js";
 import { attentions, is_translator } from "./parts.js";
 import { Results } from "./results.js";
 import { Store } from "./store.js";
+import { switches } from "./switches.js";
 import { theme_switch } from "./theme.js";
 import { tokens } from "./tokens.js";
 
@@ -24,7 +29,7 @@ import { tokens } from "./tokens.js";
  */
 
 /** @type {((page: Page) => HTMLElement | null)[]} in the order in which they stand */
-const VIEWS = [tokens, attention, head_steps, alternatives, lens];
+const VIEWS = [tokens, beam_tree, next_token, attention, head_steps, switches, alternatives, lens];
 
 /**
  * Shows a model that was loaded.

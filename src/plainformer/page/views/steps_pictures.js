@@ -52,7 +52,7 @@ const ROWS = {
 const NAMES = {
   product: "The query above, the keys below it, and their products",
   scale: "The products in pale, the scores in full colour",
-  mask: "The scores; those that are masked are hatched",
+  mask: "The scores; those that are masked are dotted boxes",
   softmax: "The weights, from 0 to 1",
   values: "The values times their weights, and their sum",
   projection: "The output of the head, what it and the other heads added to the stream, and the lengths of all these",

@@ -17,7 +17,7 @@ const LETTERS = 13; // of a label
  * @property {boolean} [is_apart] whether a line is drawn above
  * @property {ArrayLike<number>} [strip]
  * @property {{value: number, pale?: number}} [bar]
- * @property {boolean} [is_masked] nothing but a hatched box
+ * @property {boolean} [is_masked] nothing but a dotted box
  */
 
 /**
