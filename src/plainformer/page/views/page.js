@@ -29,7 +29,7 @@ import { tokens } from "./tokens.js";
  */
 
 /** @type {((page: Page) => HTMLElement | null)[]} in the order in which they stand */
-const VIEWS = [tokens, beam_tree, next_token, attention, head_steps, switches, alternatives, lens];
+const VIEWS = [tokens, gaps, labels, beam_tree, next_token, attention, head_steps, switches, alternatives, lens, attribution];
 
 /**
  * Shows a model that was loaded.

@@ -1,0 +1,93 @@
+/** The labels of a classifier, and what each word of the text adds to one of them: what changes without the word. */
+
+import { bars_picture, signed } from "./bars.js";
+import { Grid } from "./cells.js";
+import { fill, h } from "./elements.js";
+import { panel } from "./panel.js";
+import { percent } from "./parts.js";
+
+const WIDEST = 720; // pixels
+const STRONGEST = 10; // words that are drawn as bars
+const DARKEST = 0.55; // opacity of the strongest word's shade
+
+/** @param {import("./page.js").Page} page @returns {HTMLElement | null} */
+export function labels(page) {
+  const { store, description } = page;
+  if (!description.kind.endsWith("classifier")) return null;
+  const grid = new Grid();
+  const text = h("p", { class: "shaded", dir: "auto" });
+  let drawn = 0;
+  const width = () => Math.max(260, Math.min(grid.frame.clientWidth, WIDEST));
+  const draw = () => {
+    const result = store.get("result");
+    if (result === null) return;
+    drawn = width();
+    const chosen = chosen_label(store, result);
+    const effects = effects_of(result, chosen);
+    const title = `What each word adds to “${result.pass.labels[chosen].label}”`;
+    const groups = [{ bars: label_bars(store, result, chosen), most: 1 }, { title, bars: word_bars(effects) }];
+    grid.show(bars_picture("Labels, and the words with the strongest effect", groups, drawn));
+    fill(text, shaded(effects));
+  };
+  new ResizeObserver(() => width() === drawn || draw()).observe(grid.frame);
+  store.on(["result", "token"], draw);
+  return panel(
+    {
+      name: "labels",
+      title: "Labels",
+      help:
+        "How probable the model finds each label; choose one. Below, the text without one word at a time: by how much " +
+        "the label's probability falls without a word is what that word adds. Blue words speak for it, red ones against.",
+      picture: () => grid.picture,
+    },
+    grid.frame,
+    text,
+  );
+}
+
+/** The number of the label that is explained: the most probable, unless another was chosen. */
+function chosen_label(store, { pass }) {
+  const best = pass.labels.reduce((found, { probability }, at, all) => {
+    return probability > all[found].probability ? at : found;
+  }, 0);
+  return store.get("token") ?? best;
+}
+
+function label_bars(store, { pass }, chosen) {
+  return pass.labels.map(({ label, probability, logit }, id) => ({
+    ...{ text: label, value: probability, note: percent(probability), selected: id === chosen },
+    said: `${label}, ${percent(probability)}, logit ${signed(logit)}`,
+    press: () => store.set({ token: id }),
+  }));
+}
+
+/** By how much the probability of a label grows with each word; null of the only word of a text. */
+function effects_of({ pass, left_out }, chosen) {
+  const whole = pass.labels[chosen].probability;
+  return left_out.map(({ word, labels: without }) => {
+    return { word, effect: without.length ? whole - without[chosen].probability : null };
+  });
+}
+
+function shaded(effects) {
+  const most = Math.max(1e-9, ...effects.map(({ effect }) => Math.abs(effect ?? 0)));
+  return effects.flatMap(({ word, effect }) => {
+    const share = (Math.abs(effect ?? 0) / most) * DARKEST * 100;
+    const said = effect === null ? "the only word" : points(effect);
+    const kind = effect < 0 ? "word against" : "word for";
+    return [h("span", { class: kind, title: said, style: { "--share": `${share.toFixed(1)}%` } }, word), " "];
+  });
+}
+
+function word_bars(effects) {
+  const known = effects.filter(({ effect }) => effect !== null);
+  const strongest = known.sort((one, other) => Math.abs(other.effect) - Math.abs(one.effect)).slice(0, STRONGEST);
+  return strongest.map(({ word, effect }) => {
+    return { text: word, value: effect, note: points(effect), said: `${word}: ${points(effect)}` };
+  });
+}
+
+/** A difference of probabilities, in percentage points. */
+function points(effect) {
+  return `${signed(effect * 100, Math.abs(effect) < 0.001 ? 3 : 1)} pt`;
+}
