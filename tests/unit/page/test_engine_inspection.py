@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
-from test_engine_models import MODELS, TEXT, content_of
+from test_engine_models import MODELS, TEXT
 
 from plainformer.decode.mask_filler import MaskFiller
 from plainformer.decode.texts import enclose
 from plainformer.page.bundle import bundle
 from plainformer.tokenizer import SpecialTokens, train_bpe, train_character
+from random_models import content_of
 
 SINGLE = {name: sizes for name, sizes in MODELS.items() if "labels" not in sizes}
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_engine_models import CLOSE, content_of, numbers
+from test_engine_models import CLOSE, numbers
 
 from plainformer.decode import GenerationSettings, SamplingSettings
 from plainformer.decode.length_penalty import length_weights
@@ -14,6 +14,7 @@ from plainformer.folder import ModelFolder
 from plainformer.models.parameters import abstract_model, named_parameters, with_weights
 from plainformer.page.bundle import bundle, rounded
 from plainformer.tokenizer import train_character
+from random_models import content_of
 
 WORDS = ["a", "red", "fox", "saw", "the", "lazy", "dog", "near", "an", "old", "oak"]
 SIZES: dict[str, Any] = {"d_model": 24, "d_ff": 36, "heads": 3, "encoder_layers": 1, "decoder_layers": 2} | {

@@ -5,12 +5,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_engine_models import MODELS, content_of
+from test_engine_models import MODELS
 
 from plainformer.page.bundle import bundle
 from plainformer.page.document import VIEWS
 from plainformer.page.scripts import ENGINE, as_script
 from plainformer.tokenizer import train_character
+from random_models import content_of
 
 WORKER = """
 globalThis.self = { postMessage: (message) => console.log(JSON.stringify(message)) };
