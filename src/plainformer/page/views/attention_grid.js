@@ -5,10 +5,10 @@ import { heat } from "./heat.js";
 import { stepped } from "./keys.js";
 import { is_off, open } from "./opened.js";
 import { panel } from "./panel.js";
-import { attentions, spoken } from "./parts.js";
+import { attentions, axes, spoken } from "./parts.js";
 import { unless_stale } from "./results.js";
 
-const HELP = "Every square is one head: its rows look at its columns, the darker the more. Open one to see it large.";
+const HELP = "Every square is one head: its rows look at its columns, the more the stronger the colour. Open one.";
 const LEFT = 62; // pixels for the names of rows
 const HEAD = 20; // and for that of a group
 const GAP = 4;
@@ -31,8 +31,9 @@ export function attention_grid(page) {
     const known = names.map((name) => `${name}/weights` in result.pass.names && unless_stale(result.maps(name)));
     const maps = await Promise.all(known);
     if (maps.includes(null) || result !== store.get("result")) return;
-    names.forEach((name, row) => show_maps(cells[row], name, maps[row], store.get("off")));
+    names.forEach((name, row) => show_maps(cells[row], name, maps[row], { off: store.get("off"), keys: keys(result, name) }));
   };
+  const keys = ({ pass }, name) => pass[axes(description, name).keys].length;
   const mark = () => {
     const { name, head } = store.get("attention");
     names.forEach((own, row) => cells[row].forEach((cell, at) => select(cell, own === name && at === head)));
@@ -88,7 +89,7 @@ function drawn({ heads }, names) {
   const grid = rows.map((cells) => s("g", { role: "row" }, cells));
   const picture = s(
     "svg",
-    { viewBox: `0 0 ${width} ${y}`, width, height: y },
+    { viewBox: `0 0 ${width} ${y}`, width, style: { "min-width": `${LEFT + heads * 30}px` } },
     s("g", { "aria-hidden": "true" }, labels),
     s("g", { role: "grid", "aria-label": "Heads: rows are layers, columns are heads" }, grid),
   );
@@ -116,7 +117,7 @@ function cell(row, head, x, y, size) {
 }
 
 /** The maps of one attention in its cells. @param {false | {shape: number[], data: Float32Array}} maps false: none */
-function show_maps(cells, name, maps, off) {
+function show_maps(cells, name, maps, { off, keys }) {
   cells.forEach((cell, head) => {
     const is_left_out = is_off(off, name, head);
     const [, image, strike] = cell.children;
@@ -124,7 +125,7 @@ function show_maps(cells, name, maps, off) {
     if (maps) {
       const [, rows, columns] = maps.shape;
       const own = maps.data.subarray(head * rows * columns, (head + 1) * rows * columns);
-      image.setAttribute("href", heat(own, rows, columns));
+      image.setAttribute("href", heat(own, rows, columns, keys));
       strongest = `, strongest weight ${own.reduce((most, one) => Math.max(most, one), 0).toFixed(2)}`;
     } else image.removeAttribute("href");
     cell.classList.toggle("off", is_left_out);

@@ -1,7 +1,8 @@
 /** The head that is open as lines between tokens, the stronger the more one looks at the other. */
 
-import { LINE, room_for, thinned, tick } from "./axis.js";
+import { LINE, room_for, sized, thinned, tick } from "./axis.js";
 import { fill, h, s } from "./elements.js";
+import { shade } from "./heat.js";
 import { stepped } from "./keys.js";
 import { largest, opened, told_largest } from "./opened.js";
 import { panel } from "./panel.js";
@@ -44,19 +45,20 @@ class Lines {
     if (shown === null) return;
     const { name, head, queries, keys, sides } = shown;
     const most = Math.max(queries.length, keys.length);
-    Object.assign(this, { shown, pointed: null, step: Math.max(2, Math.min(22, Math.floor(HIGH / most))) });
+    Object.assign(this, { shown, pointed: null, high: most * Math.max(2, Math.min(26, Math.floor(HIGH / most))) });
     this.frame.setAttribute("aria-label", `Lines of ${spoken(`${name}/${head}`)}. ${KEYS}`);
     this.columns = [queries, keys];
     this.sides = [sides.queries, sides.keys];
     this.x = [room_for(queries), room_for(queries) + BETWEEN];
-    const [width, height] = [this.x[1] + room_for(keys), most * this.step + LINE];
-    Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height }).forEach((one) => this.picture.setAttribute(...one));
-    const every = thinned(this.step);
-    const ticks = this.columns.map((views, column) => views.map((_, at) => at % every === 0 && this.tick(column, at)));
+    this.steps = this.columns.map(({ length }) => this.high / length);
+    this.shade = shade(keys.length);
+    sized(this.picture, this.x[1] + room_for(keys), this.high + LINE);
+    const every = this.steps.map(thinned);
+    const ticks = (column) => this.columns[column].map((_, at) => at % every[column] === 0 && this.tick(column, at));
     this.marks = s("g", { class: "marks" });
     this.all = s("g", { class: "all" }, this.strongest());
-    this.ticks = s("g", { class: "ticks" }, ticks);
-    this.is_thin = every > 1;
+    this.ticks = s("g", { class: "ticks" }, ticks(0), ticks(1));
+    this.is_thin = Math.max(...every) > 1;
     fill(this.picture, this.all, this.ticks, this.marks);
     this.frame.classList.toggle("off", shown.is_off);
     this.mark();
@@ -64,23 +66,24 @@ class Lines {
 
   tick(column, at, lit = false) {
     const x = this.x[column] + (column ? 6 : -6);
-    const place = { x, y: this.y(at), anchor: column ? "start" : "end", lit };
+    const place = { x, y: this.y(column, at), anchor: column ? "start" : "end", lit };
     return tick(this.columns[column][at], this.sides[column], at, place);
   }
 
-  y(at) {
-    return LINE / 2 + (at + 0.5) * this.step;
+  y(column, at) {
+    return LINE / 2 + (at + 0.5) * this.steps[column];
   }
 
   line(query, key, weight) {
-    const ends = { x1: this.x[0], y1: this.y(query), x2: this.x[1], y2: this.y(key) };
-    return s("line", { ...ends, "stroke-opacity": Math.min(1, weight).toFixed(3) });
+    const ends = { x1: this.x[0], y1: this.y(0, query), x2: this.x[1], y2: this.y(1, key) };
+    return s("line", { ...ends, "stroke-opacity": this.shade(weight).toFixed(3) });
   }
 
   /** The strongest lines of all. */
   strongest() {
     const { weights, keys } = this.shown;
-    const strong = weights ? largest(weights.map((one) => (one < FAINTEST ? 0 : one)), LINES) : [];
+    const least = Math.min(FAINTEST, 2 / keys.length);
+    const strong = weights ? largest(weights.map((one) => (one < least ? 0 : one)), LINES) : [];
     return strong.map((at) => this.line(Math.floor(at / keys.length), at % keys.length, weights[at]));
   }
 
@@ -101,7 +104,7 @@ class Lines {
       : weights.subarray(at * keys.length, (at + 1) * keys.length);
     const others = largest(own, OF_ONE);
     const lines = others.map((other) => this.line(...(column ? [other, at] : [at, other]), own[other]));
-    fill(this.marks, lines, this.tick(column, at, true), this.apart(others).map((other) => this.tick(1 - column, other)));
+    fill(this.marks, lines, this.tick(column, at, true), this.apart(others, 1 - column));
     const way = column ? " is looked at by " : " looks at ";
     const named = h("bdi", {}, label(this.columns[column][at]));
     fill(this.said, named, way, told_largest(own, column ? queries : keys, 4));
@@ -114,11 +117,12 @@ class Lines {
     return [h("bdi", {}, label(queries[row])), " looks at ", told_largest(own, keys, 4)];
   }
 
-  /** Those of these tokens whose labels do not cover each other, the first ones first. */
-  apart(tokens) {
+  /** Labels of those of these tokens that do not cover each other, the first ones first. */
+  apart(tokens, column) {
     const kept = [];
-    for (const one of tokens) if (kept.every((other) => Math.abs(other - one) * this.step >= LINE)) kept.push(one);
-    return kept;
+    const is_apart = (one) => kept.every((other) => Math.abs(other - one) * this.steps[column] >= LINE);
+    for (const one of tokens) if (is_apart(one)) kept.push(one);
+    return kept.map((one) => this.tick(column, one));
   }
 
   from_hover(hover) {
@@ -132,7 +136,7 @@ class Lines {
     const frame = this.picture.getBoundingClientRect();
     const scale = this.picture.viewBox.baseVal.width / frame.width;
     const column = (clientX - frame.left) * scale < this.x[0] + BETWEEN / 2 ? 0 : 1;
-    const at = Math.floor(((clientY - frame.top) * scale - LINE / 2) / this.step);
+    const at = Math.floor(((clientY - frame.top) * scale - LINE / 2) / this.steps[column]);
     return at >= 0 && at < this.columns[column].length ? [column, at] : null;
   }
 
@@ -154,6 +158,6 @@ class Lines {
     if (next === null) return;
     const token = Math.max(0, Math.min(next[0], this.columns[next[1]].length - 1));
     this.point([next[1], token]);
-    this.frame.scrollTo(this.frame.scrollLeft, this.y(token) - this.frame.clientHeight / 2);
+    this.frame.scrollTo(this.frame.scrollLeft, this.y(next[1], token) - this.frame.clientHeight / 2);
   }
 }

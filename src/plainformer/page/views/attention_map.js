@@ -1,6 +1,6 @@
 /** The head that is open, large: the tokens that look as rows, those that are looked at as columns. */
 
-import { LINE, room_for, thinned, tick } from "./axis.js";
+import { LINE, room_for, sized, thinned, tick } from "./axis.js";
 import { fill, h, s } from "./elements.js";
 import { heat } from "./heat.js";
 import { stepped } from "./keys.js";
@@ -51,19 +51,19 @@ class Map_ {
     const { name, head, queries, keys, sides, weights } = shown;
     this.frame.setAttribute("aria-label", `Weights of ${spoken(`${name}/${head}`)}. ${KEYS}`);
     this.lay_out(queries, keys);
-    const { left, top, step, width, height } = this;
+    const { left, top, steps } = this;
     const [rows, columns] = [queries.length, keys.length];
-    const box = { x: left, y: top, width: columns * step, height: rows * step };
-    const every = thinned(step);
+    const box = { x: left, y: top, width: columns * steps[1], height: rows * steps[0] };
+    const every = steps.map(thinned);
     this.marks = s("g", { class: "marks" });
-    Object.entries({ viewBox: `0 0 ${width} ${height}`, width, height }).forEach((one) => this.picture.setAttribute(...one));
+    sized(this.picture, this.width, this.height);
     fill(
       this.picture,
       s("rect", { class: "ground", ...box }),
       weights && s("image", { ...image_of(weights, rows, columns, box) }),
       s("rect", { class: "edge", ...box }),
-      queries.map((view, row) => row % every === 0 && this.row_tick(view, sides.queries, row)),
-      keys.map((view, column) => column % every === 0 && this.column_tick(view, sides.keys, column)),
+      queries.map((view, row) => row % every[0] === 0 && this.row_tick(view, sides.queries, row)),
+      keys.map((view, column) => column % every[1] === 0 && this.column_tick(view, sides.keys, column)),
       this.marks,
     );
     this.frame.classList.toggle("off", shown.is_off);
@@ -72,25 +72,25 @@ class Map_ {
 
   /** How large everything is, in pixels. */
   lay_out(queries, keys) {
-    const most = Math.max(queries.length, keys.length);
-    const fitting = Math.max(2, Math.min(34, Math.floor(WIDE / most)));
-    this.choice.hidden = fitting >= LINE;
-    this.step = this.every.checked ? Math.max(LINE, fitting) : fitting;
+    const [row, column] = [queries, keys].map(({ length }) => Math.max(2, Math.min(34, Math.floor(WIDE / length))));
+    const fitting = [Math.min(row, 2 * column), Math.min(column, 2 * row)];
+    this.choice.hidden = Math.min(...fitting) >= LINE;
+    this.steps = fitting.map((step) => (this.every.checked ? Math.max(LINE, step) : step)); // of rows, of columns
     this.left = room_for(queries);
     const [slope, rise] = [Math.cos((TURN * Math.PI) / 180), -Math.sin((TURN * Math.PI) / 180)];
     const room = room_for(keys);
     this.top = Math.ceil(room * rise) + 6;
-    this.width = this.left + keys.length * this.step + Math.ceil(room * slope);
-    this.height = this.top + queries.length * this.step + 2;
+    this.width = this.left + keys.length * this.steps[1] + Math.ceil(room * slope);
+    this.height = this.top + queries.length * this.steps[0] + 2;
   }
 
   row_tick(view, side, row, lit = false) {
-    const [x, y] = [this.left - 5, this.top + (row + 0.5) * this.step];
+    const [x, y] = [this.left - 5, this.top + (row + 0.5) * this.steps[0]];
     return tick(view, side, row, { x, y, anchor: "end", lit });
   }
 
   column_tick(view, side, column, lit = false) {
-    const [x, y] = [this.left + (column + 0.5) * this.step, this.top - 6];
+    const [x, y] = [this.left + (column + 0.5) * this.steps[1], this.top - 6];
     return tick(view, side, column, { x, y, turn: TURN, lit });
   }
 
@@ -98,7 +98,7 @@ class Map_ {
   mark() {
     if (!this.shown) return;
     const { sides, queries, keys } = this.shown;
-    const { left, top, step } = this;
+    const { left, top, steps } = this;
     const [rows, columns] = [queries.length, keys.length];
     const hover = this.page.store.get("hover");
     const [row, column] = this.cell ?? [
@@ -106,8 +106,8 @@ class Map_ {
       hover?.side === sides.keys ? hover.index : null,
     ];
     const followed = this.followed;
-    const across = (at, kind) => at !== null && box(kind, left, top + at * step, columns * step, step);
-    const down = (at, kind) => at !== null && box(kind, left + at * step, top, step, rows * step);
+    const across = (at, kind) => at !== null && around(kind, left, top + at * steps[0], columns * steps[1], steps[0]);
+    const down = (at, kind) => at !== null && around(kind, left + at * steps[1], top, steps[1], rows * steps[0]);
     fill(
       this.marks,
       across(followed, "followed"),
@@ -128,7 +128,10 @@ class Map_ {
     if (weights === null) return "This part is switched off: it looks at nothing.";
     const off = is_off ? "Switched off, so nothing of it is used. " : "";
     const columns = keys.length;
-    if (this.cell) return [off, told(queries[this.cell[0]], keys[this.cell[1]], weights[this.cell[0] * columns + this.cell[1]])];
+    if (this.cell) {
+      const [query, key] = this.cell;
+      return [off, told(queries[query], keys[key], weights[query * columns + key])];
+    }
     const own = weights.subarray(row * columns, (row + 1) * columns);
     return [off, h("bdi", {}, label(queries[row])), " looks most at ", told_largest(own, keys, 3)];
   }
@@ -138,8 +141,8 @@ class Map_ {
     if (!this.shown) return null;
     const frame = this.picture.getBoundingClientRect();
     const scale = this.width / frame.width;
-    const row = Math.floor(((clientY - frame.top) * scale - this.top) / this.step);
-    const column = Math.floor(((clientX - frame.left) * scale - this.left) / this.step);
+    const row = Math.floor(((clientY - frame.top) * scale - this.top) / this.steps[0]);
+    const column = Math.floor(((clientX - frame.left) * scale - this.left) / this.steps[1]);
     const is_inside = row >= 0 && column >= 0 && row < this.shown.queries.length && column < this.shown.keys.length;
     return is_inside ? [row, column] : null;
   }
@@ -172,7 +175,7 @@ class Map_ {
     if (next === null) return;
     const cell = [next[0], Math.max(0, next[1])];
     this.point(cell);
-    const [x, y] = [this.left + cell[1] * this.step, this.top + cell[0] * this.step];
+    const [x, y] = [this.left + cell[1] * this.steps[1], this.top + cell[0] * this.steps[0]];
     const { clientWidth, clientHeight } = this.frame;
     this.frame.scrollTo(x - clientWidth / 2, y - clientHeight / 2);
   }
@@ -183,6 +186,7 @@ function image_of(weights, rows, columns, box) {
   return { href: heat(weights, rows, columns), ...box, ...way };
 }
 
-function box(kind, x, y, width, height) {
-  return s("rect", { class: kind, x, y, width, height });
+/** A frame beside what it is around. */
+function around(kind, x, y, width, height) {
+  return s("rect", { class: kind, x: x - 1, y: y - 1, width: width + 2, height: height + 2 });
 }

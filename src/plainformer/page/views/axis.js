@@ -9,6 +9,7 @@ import { label } from "./parts.js";
 
 export const LINE = 13; // pixels that a label needs
 const LONGEST = 110;
+const SMALLEST = 0.8; // of its size, a picture can be read
 
 /** Pixels that the longest of these labels takes. @param {TokenView[]} views */
 export function room_for(views) {
@@ -40,6 +41,13 @@ export function tick(view, side, index, { x, y, anchor = "start", turn = 0, lit 
     s("rect", { x: left, y: y - LINE / 2, width, height: LINE, rx: 2 }),
     s("text", { x, y: y + 4, "text-anchor": anchor }, text),
   );
+}
+
+/** A picture of so many pixels, which becomes smaller where there is less room. */
+export function sized(picture, width, height) {
+  picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  picture.setAttribute("width", width);
+  picture.style.setProperty("min-width", `${Math.min(width, Math.max(280, width * SMALLEST))}px`);
 }
 
 /** Every so many tokens have a label, if each has `step` pixels. */
