@@ -7,7 +7,7 @@ import { label } from "./parts.js";
 
 /** @typedef {import("../engine/decode/beam.js").BeamNode} BeamNode */
 
-const [ROW, BOX, GAP, TOP] = [42, 34, 26, 20]; // pixels: of a row, of a box in it, between columns, above them
+const [ROW, BOX, GAP, TOP] = [46, 38, 26, 20]; // pixels: of a row, of a box in it, between columns, above them
 const [NARROWEST, WIDEST] = [54, 150]; // pixels of a column
 const pen = { context: null, widths: new Map() };
 
@@ -66,8 +66,8 @@ function box({ id, fate, step }, rank, { x, y, width }, [text, under]) {
     "g",
     { class: `node ${kind}`, role: "treeitem", tabindex: -1, "aria-level": step + 1, data: { node: id } },
     s("rect", { x, y, width, height: BOX, rx: fate === "finished" ? BOX / 2 : 4 }),
-    s("text", { x: middle, y: y + 14, "text-anchor": "middle" }, text),
-    s("text", { class: "under", x: middle, y: y + 28, "text-anchor": "middle" }, under),
+    s("text", { x: middle, y: y + 17, "text-anchor": "middle" }, text),
+    s("text", { class: "under", x: middle, y: y + 32, "text-anchor": "middle" }, under),
   );
 }
 

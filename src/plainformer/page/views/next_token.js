@@ -11,7 +11,7 @@ const VIEW = "next_token";
 const HELP =
   "Each row is a token that could come next. The upper bar is the model's probability, the lower one the chance to be " +
   "drawn under the settings; a patterned bar was cut. Choose a row to write its token.";
-const [FEW, ALL] = [12, 50]; // rows
+const [FEW, ALL] = [16, 50]; // rows
 const MOST_SEED = 2 ** 32 - 1;
 
 /** @param {import("./page.js").Page} page @returns {HTMLElement | null} */
@@ -22,20 +22,21 @@ export function next_token(page) {
   const status = h("p", { id: `${VIEW}-status`, class: "status", role: "status" });
   const cuts = h("ul", { id: `${VIEW}-cuts`, class: "cuts" });
   const bars = h("div", { class: "bars" });
-  const more = h("button", { id: `${VIEW}-all`, "aria-pressed": "false" }, `Show ${ALL}`);
+  const more = h("button", { id: `${VIEW}-all` });
+  let rows = FEW;
   const draw = () => {
     const result = store.get("result");
     if (!result?.step) return;
     const had_focus = bars.contains(document.activeElement);
-    const rows = more.getAttribute("aria-pressed") === "true" ? ALL : FEW;
     fill(bars, draw_bars(result, rows, bars.clientWidth));
     if (had_focus) bars.querySelector('[tabindex="0"]')?.focus();
     more.hidden = result.step.predictions.length <= FEW;
+    more.textContent = rows === FEW ? `Show the ${ALL} most probable` : `Show the ${FEW} most probable`;
     status.textContent = summary(result, setting(page, "seed"));
     fill(cuts, cut_by(page, result.step));
   };
   more.addEventListener("click", () => {
-    more.setAttribute("aria-pressed", more.getAttribute("aria-pressed") !== "true");
+    rows = rows === FEW ? ALL : FEW;
     draw();
   });
   follow(bars, write);
@@ -89,23 +90,25 @@ function summary({ step, token }, of_seed) {
   return `${many} can be drawn. Seed ${of_seed} draws “${name}”.${chance}${ends}`;
 }
 
-/** What each setting cut, in words, with its pattern. */
+/** What each setting that is in use cut, in words, with its pattern. */
 function cut_by(page, { cuts }) {
+  const [top_k, top_p, min_p] = ["top_k", "top_p", "min_p"].map((name) => setting(page, name));
+  const is_greedy = setting(page, "temperature") === 0;
   const rules = {
-    temperature: () => "takes the most probable token alone",
-    top_k: () => `keeps the ${setting(page, "top_k")} most probable`,
-    top_p: () => `keeps the most probable that together have ${percent(setting(page, "top_p"))}`,
-    min_p: () => `keeps those at least ${setting(page, "min_p")} times as probable as the best`,
+    temperature: is_greedy && "takes the most probable token alone",
+    top_k: !is_greedy && top_k > 0 && `keeps the ${top_k} most probable`,
+    top_p: !is_greedy && top_p < 1 && `keeps the most probable that together have ${percent(top_p)}`,
+    min_p: !is_greedy && min_p > 0 && `keeps those at least ${min_p} times as probable as the best`,
   };
-  return Object.keys(CUTS)
-    .filter((name) => cuts[name])
-    .map((name) => {
-      const { tokens, probability } = cuts[name];
-      const sample = s("rect", { width: 24, height: 14, fill: pattern_of(name) });
-      const cut = `${CUTS[name].said} ${rules[name]()}: it cuts ${tokens} token${tokens > 1 ? "s" : ""}`;
-      const square = s("svg", { viewBox: "0 0 24 14", width: 24, height: 14, "aria-hidden": "true" }, sample);
-      return h("li", { data: { setting: name, tokens } }, square, ` ${cut}, ${percent(probability)} together.`);
-    });
+  const used = Object.keys(rules).filter((name) => rules[name]);
+  return used.map((name) => {
+    const { tokens, probability } = cuts[name] ?? { tokens: 0, probability: 0 };
+    const many = tokens === 1 ? "1 token" : `${tokens} tokens`;
+    const cut = tokens ? `it cuts ${many}, which have ${percent(probability)}` : "it cuts nothing more";
+    const sample = s("rect", { width: 24, height: 14, fill: pattern_of(name) });
+    const square = s("svg", { viewBox: "0 0 24 14", width: 24, height: 14, "aria-hidden": "true" }, sample);
+    return h("li", { data: { setting: name, tokens } }, square, ` ${CUTS[name].said} ${rules[name]}: ${cut}.`);
+  });
 }
 
 /** A row by pointer, arrows, Enter. */

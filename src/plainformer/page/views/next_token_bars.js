@@ -3,7 +3,7 @@
 import { s } from "./elements.js";
 import { label, percent } from "./parts.js";
 
-const [ROW, LABEL, SAID] = [24, 92, 158]; // pixels: height of a row, width of the tokens and of what is said of them
+const [ROW, LABEL, SAID] = [24, 72, 150]; // pixels: height of a row, width of the tokens and of what is said of them
 
 /** The settings that cut, as they are said, and the pattern of each. */
 export const CUTS = {
@@ -66,6 +66,6 @@ function bar(result, one, { y, width, scale, is_first }) {
     s("rect", { class: "probability", x, y: y + 4, width: Math.max(1, probability * scale), height: cut ? 15 : 8 }),
     cut && s("rect", { fill: pattern_of(cut), x, y: y + 4, width: Math.max(1, probability * scale), height: 15 }),
     !cut && s("rect", { class: "chance", x, y: y + 13, width: Math.max(1, drawn * scale), height: 6 }),
-    s("text", { class: "said", x: end, y: y + 16, "text-anchor": "end" }, said_of(one)),
+    s("text", { class: "amount", x: end, y: y + 16, "text-anchor": "end" }, said_of(one)),
   );
 }

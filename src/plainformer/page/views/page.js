@@ -7,6 +7,7 @@ import { beam_tree } from "./beam_tree.js";
 import { entry } from "./entry.js";
 import { fill, h } from "./elements.js";
 import { gaps } from "./gaps.js";
+import { guide } from "./guide.js";
 import { head_steps } from "./head_steps.js";
 import { follow_hover } from "./hover.js";
 import { labels } from "./labels.js";
@@ -49,7 +50,7 @@ export async function show(root, ask, description, start) {
   const page = { store, ask, description };
   const views = VIEWS.map((view) => view(page)).filter((element) => element !== null);
   const title = h("h1", {}, start.title);
-  const top = h("header", { class: "top" }, title, theme_switch(store));
+  const top = h("header", { class: "top" }, title, guide(), theme_switch(store));
   fill(root, top, entry(page), h("div", { class: "views" }, views));
   follow_hover(root, store);
   const results = new Results(ask, description);
