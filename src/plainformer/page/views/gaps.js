@@ -27,7 +27,7 @@ export function gaps(page) {
     const columns = shown.map((place) => column(page, result, place));
     grid.show(columns_picture("Guesses for each gap", columns, store.get("place")), `${shown[0]} 0`);
   };
-  const places = new Places(store, { frame: grid.frame, width: CELL.width, noun: "gaps", draw });
+  const places = new Places(store, { frame: grid.frame, width: CELL.width, noun: "gaps", base: 1, draw });
   store.on(["result", "place"], draw);
   return panel(
     {
@@ -51,7 +51,7 @@ function gapped_text({ store, description: { mask } }, result) {
     if (place === undefined) return [mask, part]; // in the part of the text that was cut
     const [best] = result.pass.predictions[place];
     const shade = { "--share": best.probability.toFixed(3) };
-    return [h("mark", { style: shade, data: belongs("target", place) }, label(result.token(best.id))), part];
+    return [h("mark", { style: shade, data: belongs("target", place) }, label(result.token(best.id)).replace(/^␣/, "")), part];
   });
 }
 

@@ -9,6 +9,7 @@ import { percent } from "./parts.js";
 const WIDEST = 720; // pixels
 const STRONGEST = 10; // words that are drawn as bars
 const DARKEST = 0.55; // opacity of the strongest word's shade
+const HARDLY = 0.001; // changes of probability below this are told as changes of log-odds
 
 /** @param {import("./page.js").Page} page @returns {HTMLElement | null} */
 export function labels(page) {
@@ -24,7 +25,7 @@ export function labels(page) {
     drawn = width();
     const chosen = chosen_label(store, result);
     const effects = effects_of(result, chosen);
-    const title = `What each word adds to “${result.pass.labels[chosen].label}”`;
+    const title = `What each word adds to “${result.pass.labels[chosen].label}”${effects.unit}`;
     const groups = [{ bars: label_bars(store, result, chosen), most: 1 }, { title, bars: word_bars(effects) }];
     grid.show(bars_picture("Labels, and the words with the strongest effect", groups, drawn));
     fill(text, shaded(effects));
@@ -36,8 +37,8 @@ export function labels(page) {
       name: "labels",
       title: "Labels",
       help:
-        "How probable the model finds each label; choose one. Below, the text without one word at a time: by how much " +
-        "the label's probability falls without a word is what that word adds. Blue words speak for it, red ones against.",
+        "How probable the model finds each label; choose one. A word is left out at a time: by how much the label's " +
+        "probability falls without it is what the word adds. Blue words speak for the label, red ones against it.",
       picture: () => grid.picture,
     },
     grid.frame,
@@ -61,29 +62,43 @@ function label_bars(store, { pass }, chosen) {
   }));
 }
 
-/** By how much the probability of a label grows with each word; null of the only word of a text. */
+/**
+ * By how much a label grows with each word: its probability or, where that hardly changes, its log-odds; null of the
+ * only word of a text.
+ */
 function effects_of({ pass, left_out }, chosen) {
-  const whole = pass.labels[chosen].probability;
-  return left_out.map(({ word, labels: without }) => {
-    return { word, effect: without.length ? whole - without[chosen].probability : null };
-  });
+  const by = (measure) =>
+    left_out.map(({ word, labels: without }) => {
+      return { word, effect: without.length ? measure(pass.labels) - measure(without) : null };
+    });
+  const effects = by((all) => all[chosen].probability);
+  if (effects.some(({ effect }) => Math.abs(effect) >= HARDLY)) return { effects, told: points, unit: "" };
+  return { effects: by((all) => log_odds(all, chosen)), told: signed, unit: " (log-odds: its probability hardly moves)" };
 }
 
-function shaded(effects) {
+/** log(p / (1 - p)) of a label, by the logits. */
+function log_odds(all, chosen) {
+  const others = all.filter((_, at) => at !== chosen).map(({ logit }) => logit);
+  const most = Math.max(...others);
+  const rest = others.reduce((sum, logit) => sum + Math.exp(logit - most), 0);
+  return all[chosen].logit - most - Math.log(rest);
+}
+
+function shaded({ effects, told }) {
   const most = Math.max(1e-9, ...effects.map(({ effect }) => Math.abs(effect ?? 0)));
   return effects.flatMap(({ word, effect }) => {
     const share = (Math.abs(effect ?? 0) / most) * DARKEST * 100;
-    const said = effect === null ? "the only word" : points(effect);
+    const said = effect === null ? "the only word" : told(effect);
     const kind = effect < 0 ? "word against" : "word for";
     return [h("span", { class: kind, title: said, style: { "--share": `${share.toFixed(1)}%` } }, word), " "];
   });
 }
 
-function word_bars(effects) {
+function word_bars({ effects, told }) {
   const known = effects.filter(({ effect }) => effect !== null);
   const strongest = known.sort((one, other) => Math.abs(other.effect) - Math.abs(one.effect)).slice(0, STRONGEST);
   return strongest.map(({ word, effect }) => {
-    return { text: word, value: effect, note: points(effect), said: `${word}: ${points(effect)}` };
+    return { text: word, value: effect, note: told(effect), said: `${word}: ${told(effect)}` };
   });
 }
 

@@ -10,10 +10,11 @@ export class Places {
    * @param {number} of.width of a place, in pixels
    * @param {number} [of.side] pixels that are taken by something else
    * @param {string} [of.noun] what stands at the places
+   * @param {0 | 1} [of.base] the number of the first
    * @param {() => void} of.draw called when there is room for more or less
    */
-  constructor(store, { frame, width, side = 0, noun = "places", draw }) {
-    Object.assign(this, { store, frame, width, side, noun, first: 0, all: [] });
+  constructor(store, { frame, width, side = 0, noun = "places", base = 0, draw }) {
+    Object.assign(this, { store, frame, width, side, noun, base, first: 0, all: [] });
     const button = (sign, name, step) =>
       h("button", { "aria-label": `${name} ${noun}`, on: { click: () => this.move(step) } }, sign);
     this.buttons = [button("‹", "Earlier", -1), button("›", "Later", 1)];
@@ -40,7 +41,8 @@ export class Places {
     const shown = all.slice(this.first, this.first + room);
     this.element.hidden = shown.length === all.length;
     const last = this.first + shown.length;
-    this.said.textContent = `${this.noun} ${this.first + 1} to ${last} of ${all.length}`;
+    const [from, to, whole] = [this.first + this.base, last - 1 + this.base, all.length - 1 + this.base];
+    this.said.textContent = `${this.noun} ${from} to ${to} of ${this.base} to ${whole}`;
     this.buttons[0].disabled = this.first === 0;
     this.buttons[1].disabled = last === all.length;
     return shown;
