@@ -13,6 +13,7 @@
  * | arrays            | all                  | names; a head                      | those of the last pass, by name |
  * | maps              | all                  | the name of an attention           | a small map of each head        |
  * | heads_added       | all                  | name of an attention, position     | what each head added, the bias  |
+ * | probabilities     | all but classifiers  | tokens, one for each place         | Prediction[], of the last pass  |
  * | lens              | all but classifiers  | best                               | tokens after each layer         |
  * | attribution       | all but classifiers  | position, token                    | parts that sum to the logit     |
  * | search            | translators, writers | text, settings, prefix             | hypotheses, the tree (BeamNode) |
@@ -98,7 +99,7 @@ export class Session {
 
   own_methods() {
     const own = ["search", "step", "generate", "without_each_word"].filter((name) => name in this.user);
-    return this.user.stack ? ["lens", "attribution", ...own] : own;
+    return this.user.stack ? ["probabilities", "lens", "attribution", ...own] : own;
   }
 
   /** @param {{text?: string, ids?: number[], side?: "source" | "target"}} asked */
@@ -113,6 +114,7 @@ export class Session {
   forward(asked) {
     const { seen, source, target, ...pass } = this.user.forward(asked);
     this.seen = seen;
+    this.predictions = pass.predictions;
     const names = Object.fromEntries(Array.from(seen, ([name, { shape }]) => [name, shape]));
     const [read, written] = [this.source_tokenizer, this.target_tokenizer];
     const views = { source: source.map((id) => read.view(id)), target: target.map((id) => written.view(id)) };
@@ -163,6 +165,22 @@ export class Session {
     const found = this.seen.get(name);
     if (found === undefined) throw new Error(`the last pass has no array called ${name}`);
     return found;
+  }
+
+  /**
+   * How probable given tokens were in the last pass, be they among the best or not.
+   * @param {{tokens: number[]}} asked one for each place; where there is none, the best is taken
+   * @returns {{predictions: import("./inspect.js").Prediction[]}}
+   */
+  probabilities({ tokens }) {
+    const logits = this.stack() && this.array("logits");
+    const predictions = this.predictions.map((ranked, at) => {
+      const [best, id] = [ranked[0], tokens[at] ?? ranked[0].id];
+      const row = logits.row(at);
+      const logprob = best.logprob + row[id] - row[best.id];
+      return { id, logprob, probability: Math.exp(logprob) };
+    });
+    return { predictions };
   }
 
   /** The most probable tokens after the embeddings and after each layer, in the last pass. */

@@ -2,7 +2,7 @@
 
 import { h } from "./elements.js";
 import { belongs } from "./hover.js";
-import { is_translator, label, percent } from "./parts.js";
+import { label, percent } from "./parts.js";
 import { rows_picture } from "./strips.js";
 
 const MOST = 12; // places that are shown before all of them are asked for
@@ -10,16 +10,16 @@ const MOST = 12; // places that are shown before all of them are asked for
 /**
  * @typedef {object} Change of the probability of one token, or label
  * @property {number} at its place; of a label, its number
+ * @property {number} [token] the place that it is predicted at
  * @property {string} label
  * @property {number} before with all parts
  * @property {number} after
- * @property {[boolean, boolean]} is_less whether each of the two is a bound: less than that
  */
 
 /**
  * @param {import("./page.js").Page} page
  * @param {import("./results.js").Result} result
- * @param {{is_all: boolean}} state
+ * @param {{is_all: boolean, is_open: boolean}} state
  * @param {() => void} draw again
  * @returns {Node[]}
  */
@@ -32,12 +32,17 @@ export function changes({ description }, result, state, draw) {
     draw();
   };
   const name = state.is_all ? `Show the ${MOST} largest changes` : `Show all ${found.length} changes`;
-  const what = result.whole.labels.length ? "Label" : "Token that is predicted";
+  const what = result.whole.labels.length ? "Label" : "Predicted token";
   return [
-    said(description, result),
+    said(description.kind, result),
     h("figure", {}, picture(largest(found)), h("figcaption", { class: "help" }, caption(found, what))),
-    h("details", { class: "numbers" }, h("summary", {}, "In numbers"), table(main, what)),
-    found.length > MOST && h("button", { class: "all", "aria-expanded": `${state.is_all}`, on: { click: more } }, name),
+    h(
+      "details",
+      { class: "numbers", open: state.is_open, on: { toggle: ({ target }) => (state.is_open = target.open) } },
+      h("summary", {}, "In numbers"),
+      table(main, what),
+      found.length > MOST && h("button", { class: "all", "aria-expanded": `${state.is_all}`, on: { click: more } }, name),
+    ),
   ].filter(Boolean);
 }
 
@@ -47,16 +52,17 @@ export function changes_picture(told) {
 }
 
 /** The output, before and after. */
-function said(description, result) {
-  const [before, after] = outputs(description, result);
+function said(kind, result) {
+  const [before, after] = outputs(kind, result);
+  const what = { "plainformer-language-model": "next token", "plainformer-classifier": "label" }[kind] ?? "output";
   const line = (name, term, text) => [h("dt", {}, term), h("dd", { class: name, dir: "auto" }, text)];
   const lines = [line("before", "All parts on", before), line("after", "Without them", after)];
-  const verdict = before === after ? "The output stays the same." : "The output changes.";
+  const verdict = before === after ? `The ${what} stays the same.` : `The ${what} changes.`;
   return [h("p", { class: "verdict", role: "status" }, verdict), h("dl", { class: "outputs" }, lines)];
 }
 
 /** @returns {[string, string]} */
-function outputs({ kind }, result) {
+function outputs(kind, result) {
   const { whole } = result;
   if (kind !== "plainformer-language-model" && whole.output + result.output) return [whole.output, result.output];
   const gaps = result.pass.gaps ?? [result.pass.target.length - 1];
@@ -66,25 +72,17 @@ function outputs({ kind }, result) {
 
 function of_labels({ pass, whole }) {
   return pass.labels.map(({ label, probability }, at) => {
-    return { at, label, before: whole.labels[at].probability, after: probability, is_less: [false, false] };
+    return { at, label, before: whole.labels[at].probability, after: probability };
   });
 }
 
 /** At each place the token that was taken; of a masked model, what the whole model would have there. */
-function of_places({ pass, whole, chosen, token }) {
-  const places = pass.gaps?.length ? pass.gaps : chosen.map((_, at) => at);
+function of_places({ pass, whole, token }) {
+  const places = pass.gaps?.length ? pass.gaps : whole.chosen.map((_, at) => at);
   return places.map((at) => {
-    const { id } = pass.gaps ? whole.chosen[at] : chosen[at];
-    const [before, after] = [whole.predictions[at], pass.predictions[at]].map((ranked) => probability(ranked, id));
-    const is_less = [before, after].map((one) => one.is_less);
-    return { at, label: label(token(id)), before: before.value, after: after.value, is_less };
+    const [{ id, probability }, without] = [whole.chosen[at], whole.without[at]];
+    return { at, token: at, label: label(token(id)), before: probability, after: without.probability };
   });
-}
-
-/** Of a token that is not among the best, no more is known than that it is less probable than the last of those. */
-function probability(ranked, id) {
-  const found = ranked.find((one) => one.id === id);
-  return found ? { value: found.probability, is_less: false } : { value: ranked.at(-1).probability, is_less: true };
 }
 
 function largest(found) {
@@ -99,10 +97,11 @@ function size({ before, after }) {
 function picture(found) {
   const rows = found.map((one) => {
     const value = one.after - one.before;
-    return { label: one.label, said: signed(value), bar: { value } };
+    const token = "token" in one ? { side: "target", index: one.token } : undefined;
+    return { label: token ? `${one.at} ${one.label}` : one.label, said: signed(value), bar: { value }, token };
   });
-  const name = `Changes of probability: ${found.map((one) => `${one.label} ${signed(one.after - one.before)}`).join(", ")}`;
-  return rows_picture(rows, name, { least: -0.01, most: 0.01 });
+  const told = rows.map(({ label, said }) => `${label} ${said}`).join(", ");
+  return rows_picture(rows, `Changes of probability: ${told}`, { least: -0.01, most: 0.01 });
 }
 
 /** @returns {string} percentage points with their sign */
@@ -118,14 +117,14 @@ function caption(found, what) {
 
 function table(found, what) {
   const rows = found.map((one) => {
-    const [before, after] = [one.before, one.after].map((value, at) => (one.is_less[at] ? "≤ " : "") + percent(value));
+    const is_token = "token" in one;
     return h(
       "tr",
-      { data: { ...belongs("target", one.at), place: one.at } },
+      { data: { ...(is_token && belongs("target", one.token)), place: one.at } },
       h("td", {}, one.at),
       h("th", { scope: "row", dir: "auto" }, one.label),
-      h("td", { class: "before" }, before),
-      h("td", { class: "after" }, after),
+      h("td", { class: "before" }, percent(one.before)),
+      h("td", { class: "after" }, percent(one.after)),
       h("td", { class: one.after < one.before ? "less" : "more" }, signed(one.after - one.before)),
     );
   });

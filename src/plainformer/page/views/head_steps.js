@@ -15,7 +15,8 @@ const ARRAYS = ["query", "key", "value", "scores", "weights", "heads"];
 /** @param {import("./page.js").Page} page @returns {HTMLElement} */
 export function head_steps(page) {
   const { store } = page;
-  const state = { step: 0, is_all: false, shown: null, drawn: 0 };
+  const state = { step: 0, is_all: false, is_open: false, shown: null, drawn: 0 };
+  const heading = h("h3", { "aria-live": "polite", hidden: true });
   const body = h("div", { class: "step" });
   const where = h("strong", { class: "where" });
   const rows = h("select", { id: "head-steps-row", on: { change: () => store.set({ query: Number(rows.value) }) } });
@@ -25,7 +26,10 @@ export function head_steps(page) {
   });
   const show = () => {
     stepper.show(state.step);
+    heading.hidden = state.shown === null;
+    heading.textContent = `Step ${state.step + 1} of ${STEPS.length}: ${STEPS[state.step].title}`;
     if (state.shown) fill(body, step_content(page, state, show));
+    else fill(body, left_out(page, store.get("attention")));
   };
   const draw = async () => {
     const [result, turn] = [store.get("result"), ++state.drawn];
@@ -37,15 +41,14 @@ export function head_steps(page) {
     const shown = is_there ? await unless_stale(read(page, result, attention, row)) : null;
     if (turn !== state.drawn || (is_there && shown === null)) return;
     state.shown = shown;
-    if (is_there) show();
-    else fill(body, left_out(page, attention));
+    show();
   };
   store.on(["result", "attention", "query", "theme"], draw);
   const choice = h("p", { class: "choice" }, where, h("label", { for: rows.id }, "row of"), rows);
   const help = "Choose a head and a row in a map of attention, or a row here; go on by the buttons or the arrow keys.";
   const picture = () => body.querySelector("svg");
   const of = { name: "head-steps", title: "One head, step by step", help, picture };
-  const found = panel(of, choice, stepper.element, body);
+  const found = panel(of, choice, stepper.element, heading, body);
   found.addEventListener("keydown", (event) => stepper.turn(event, state.step));
   found.classList.add("wide");
   return found;
@@ -107,7 +110,7 @@ async function read({ ask, store, description }, result, { name, head }, row) {
   return {
     ...{ numbers, name, head, is_off, added: added_of((await added).parts, name, head) },
     token: label(own[row]),
-    key_label: (at) => label(others[at]),
+    key_label: (at) => `${at} ${label(others[at])}`,
     key_token: (index) => ({ side: keys, index }),
     query_token: { side: queries, index: row },
     told: {
@@ -143,10 +146,10 @@ function step_content({ description }, state, show) {
   const more = () => {
     state.is_all = !is_all;
     show();
+    document.querySelector("#head-steps .all").focus();
   };
   const figure = h("figcaption", { class: "help" }, step_picture_name(step.name));
   return [
-    h("h3", { "aria-live": "polite" }, `Step ${state.step + 1} of ${STEPS.length}: ${step.title}`),
     h("p", { class: "sentence", dir: "auto" }, step.sentence(shown.told)),
     shown.is_off && h("p", { class: "off", role: "status" }, off),
     h("p", { class: "formula" }, step.formula(shown.told)),
@@ -157,7 +160,7 @@ function step_content({ description }, state, show) {
       { class: "side" },
       h("figure", {}, step_picture(step.name, drawing), figure),
       numbers_of(state, drawing.keys, more),
-      vectors(step, drawing),
+      vectors(step, drawing, state),
     ),
   ];
 }
@@ -171,7 +174,7 @@ function numbers_of({ shown, step, is_all }, main, more) {
     { class: "table" },
     steps_table(step, shown, is_all ? keys : main),
     keys.length > main.length && h("button", { class: "all", "aria-expanded": `${is_all}`, on: { click: more } }, name),
-    h("p", { class: "help agreement" }, `The model's own arrays differ from these by at most ${apart.toExponential(1)}.`),
+    h("p", { class: "help agreement" }, `The model's own arrays differ by at most ${apart.toExponential(1)}.`),
   );
 }
 
@@ -193,7 +196,7 @@ function notes(step, { name, head }, { config }) {
   });
 }
 
-function vectors(step, shown) {
+function vectors(step, shown, state) {
   const found = step_vectors(step.name, shown);
   if (found.length === 0) return null;
   const lines = found.map(({ name, label, vector }) => [
@@ -201,5 +204,8 @@ function vectors(step, shown) {
     h("dd", { data: { vector: name } }, Array.from(vector, four).join(", ")),
   ]);
   const region = { class: "scroll", tabindex: 0, role: "region", "aria-label": "Vectors in numbers" };
-  return h("details", { class: "vectors" }, h("summary", {}, "Vectors in numbers"), h("dl", region, lines));
+  const keep = ({ target }) => (state.is_open = target.open);
+  const summary = h("summary", {}, "Vectors in numbers");
+  const { is_open: open } = state;
+  return h("details", { class: "vectors", open, on: { toggle: keep } }, summary, h("div", region, h("dl", {}, lines)));
 }

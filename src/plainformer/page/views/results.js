@@ -12,8 +12,9 @@
  * @property {{word: string, labels: object[]}[]} left_out of a classifier: the labels without each word
  * @property {Prediction[]} chosen for each place of `pass.target` the one that was taken there: the token that comes
  *   next (of a masked model, that stands there); [] of a classifier
- * @property {{chosen: Prediction[], predictions: Prediction[][], labels: object[], output: string} | null} whole the
- *   same with no part left out, where some are
+ * @property {{chosen: Prediction[], without: Prediction[], predictions: Prediction[][], labels: object[],
+ *   output: string} | null} whole the same with no part left out, where some are; `without` are the tokens of its
+ *   `chosen` in `pass`
  * @property {string} output what the model says, as text
  * @property {(id: number) => import("../engine/tokenizer/tokenizer.js").TokenView} token a token that is predicted
  * @property {(name: string, head?: number) => Promise<{shape: number[], data: Float32Array}>} array of this pass
@@ -67,12 +68,13 @@ export class Results {
     const step = this.has("step") ? await this.after(asked, written) : null;
     if (serial !== this.serial) return null;
     const read = step ? { text, ids: step.ids } : { text, target: search?.hypotheses[0]?.ids ?? [] };
-    const whole = off.length ? await this.of_the_whole(read, settings) : null;
+    const whole = off.length ? await this.of_the_whole(read, settings, search, step) : null;
     const pass = await this.ask("forward", { ...read, off, best: BEST });
+    const chosen = await this.chosen(pass, search, step);
+    if (whole) whole.without = await this.probable(pass, whole.chosen.map(({ id }) => id));
     const lens = this.has("lens") ? await this.ask("lens", { best: LENS }) : [];
     const left_out = this.has("without_each_word") ? await this.ask("without_each_word", { text, off }) : [];
     const [ids, prompt] = [step?.ids ?? [], step ? step.ids.length - written.length : 0];
-    const chosen = this.chosen(pass, search, step);
     const found = { serial, search, pass, lens, left_out, step, prompt, ids, whole, chosen };
     await this.look_up(found);
     if (serial !== this.serial) return null;
@@ -99,29 +101,34 @@ export class Results {
   }
 
   /** The same tokens in the whole model, and what that model would have said by itself. */
-  async of_the_whole(read, settings) {
+  async of_the_whole(read, settings, search, step) {
     const pass = await this.ask("forward", { ...read, best: BEST });
-    const search = this.is_searched ? await this.ask("search", { text: read.text, settings }) : null;
+    const chosen = await this.chosen(pass, search, step);
+    const own = this.is_searched ? await this.ask("search", { text: read.text, settings }) : null;
     const { predictions, labels = [] } = pass;
-    return { predictions, labels, chosen: this.chosen(pass, null, null), output: output_of(pass, search) };
+    return { predictions, labels, chosen, output: output_of(pass, own) };
   }
 
-  /** At each place the prediction that was taken. */
-  chosen({ predictions, target, gaps }, search, step) {
+  /** At each place of the last pass the prediction that was taken. */
+  async chosen(pass, search, step) {
+    const { target, gaps } = pass;
     const taken = gaps ? [] : target.slice(1).map(({ id }) => id);
     if (search?.hypotheses[0]?.finished) taken.push(this.description.target_special.eos);
     if (step) taken.push(step.token);
-    const none = { probability: 0, logprob: -Infinity };
-    return predictions.map((ranked, at) => {
-      const id = taken[at] ?? ranked[0].id;
-      return ranked.find((one) => one.id === id) ?? { id, ...none }; // one of less than BEST
-    });
+    return this.probable(pass, taken);
+  }
+
+  /** How probable tokens were in the last pass, one at each place; where none is given, the best. */
+  async probable({ predictions }, ids) {
+    const found = predictions.map((ranked, at) => (at in ids ? ranked.find(({ id }) => id === ids[at]) : ranked[0]));
+    return found.every(Boolean) ? found : (await this.ask("probabilities", { tokens: ids })).predictions;
   }
 
   /** Finds the texts of all tokens that are predicted somewhere. */
   async look_up({ pass, lens, search, step, whole, chosen }) {
     const rows = [pass.predictions, ...lens.map(({ predictions }) => predictions), whole?.predictions ?? []];
-    const ids = [...rows.flat(2), ...chosen, ...(step?.predictions ?? [])].map(({ id }) => id);
+    const taken = [...chosen, ...(whole?.chosen ?? []), ...(step?.predictions ?? [])];
+    const ids = [...rows.flat(2), ...taken].map(({ id }) => id);
     ids.push(...(search?.nodes ?? []).map(({ token }) => token));
     const fresh = [...new Set(ids)].filter((id) => !this.views.has(id));
     if (fresh.length === 0) return;

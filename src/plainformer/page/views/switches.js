@@ -35,11 +35,13 @@ export function switches(page) {
     count.textContent = off.length ? `Off: ${names}.` : "Everything is on.";
     all.disabled = off.length === 0;
   };
-  const state = { is_all: false };
+  const state = { is_all: false, is_open: false };
   const told = h("div", { class: "changes" });
   const draw = () => {
+    const had_focus = told.contains(document.activeElement);
     const result = store.get("result");
     if (result !== null) fill(told, changes(page, result, state, draw));
+    if (had_focus) told.querySelector(".all")?.focus();
   };
   store.on(["off"], show);
   store.on(["result", "theme"], draw);
@@ -71,7 +73,8 @@ function layer_row(row, buttons, toggle) {
     const is_head = /\/\d+$/.test(name) && name.includes("attention");
     const kind = is_head ? "head" : "part";
     const on = { click: () => toggle(name) };
-    const button = h("button", { class: kind, tabindex: -1, "aria-label": spoken(name), data: { part: name }, on }, text);
+    const plain = { class: kind, tabindex: -1, "aria-label": spoken(name), data: { part: name } };
+    const button = h("button", { ...plain, on }, text);
     buttons.set(name, button);
     if (is_head) groups.at(-1).append(button);
     else groups.push(h("span", { class: "sublayer" }, button));
