@@ -15,7 +15,7 @@
  * | heads_added       | all                  | name of an attention, position     | what each head added, the bias  |
  * | probabilities     | all but classifiers  | tokens, one for each place         | Prediction[], of the last pass  |
  * | lens              | all but classifiers  | best                               | tokens after each layer         |
- * | attribution       | all but classifiers  | position, token                    | parts that sum to the logit     |
+ * | attribution       | all                  | position, token (or label)         | parts that sum to the logit     |
  * | search            | translators, writers | text, settings, prefix             | hypotheses, the tree (BeamNode) |
  * | step              | language models      | text or ids, settings              | probabilities, the token drawn  |
  * | generate          | language models      | text or ids, settings              | ids and text                    |
@@ -28,7 +28,7 @@ import { MaskFiller } from "./decode/mask_filler.js";
 import { TextClassifier } from "./decode/text_classifier.js";
 import { TextGenerator } from "./decode/text_generator.js";
 import { Translator } from "./decode/translator.js";
-import { added_by, attribution, best_tokens, largest, logit_lens } from "./inspect.js";
+import { added_by, attribution, best_tokens, label_attribution, largest, logit_lens } from "./inspect.js";
 import { position_limit, stacks } from "./models/config.js";
 import { unknown_characters } from "./decode/texts.js";
 import { Tokenizer } from "./tokenizer/tokenizer.js";
@@ -99,7 +99,7 @@ export class Session {
 
   own_methods() {
     const own = ["search", "step", "generate", "without_each_word"].filter((name) => name in this.user);
-    return this.user.stack ? ["probabilities", "lens", "attribution", ...own] : own;
+    return this.user.stack ? ["probabilities", "lens", "attribution", ...own] : ["attribution", ...own];
   }
 
   /** @param {{text?: string, ids?: number[], side?: "source" | "target"}} asked */
@@ -189,8 +189,15 @@ export class Session {
     return lenses.map(({ name, logits }) => ({ name, predictions: best_tokens(logits, best) }));
   }
 
-  /** @param {{position: number, token: number}} asked of the last pass */
-  attribution({ position, token }) {
+  /**
+   * @param {{position?: number, token: number}} asked of the last pass; of a classifier `token` is a label's number, and
+   *   there is one logit for all positions
+   */
+  attribution({ position = 0, token }) {
+    if (this.user.pooled) {
+      const parts = label_attribution(this.user.pooled, this.seen, token);
+      return { parts, logit: this.seen.get("logits").data[token] };
+    }
     const parts = attribution(this.stack(), this.seen, position, token);
     return { parts, logit: this.seen.get("logits").row(position)[token] };
   }

@@ -37,6 +37,13 @@ export class TextClassifier {
     });
   }
 
+  /** The stack whose stream is pooled and becomes the logits of the labels. */
+  get pooled() {
+    const { encoder, pooling, output } = this.model;
+    const { layers, norm, embedding_norm } = encoder;
+    return { prefix: "", layers, norm, embedding_norm, pooling, output };
+  }
+
   encoded(text) {
     if (text.trim() === "") throw new Error("the text is empty");
     const most = Math.min(this.settings.max_tokens || Infinity, position_limit(this.config));
