@@ -19,8 +19,9 @@ export function nats(value, digits = 2) {
 /**
  * @param {import("./results.js").Result} result
  * @param {number} pruned how many pruned nodes of each step are drawn at most
- * @returns {{svg: SVGElement, columns: number[][], boxes: Map<number, SVGElement>, hidden: number}} the picture, the ids
- *   of the nodes in each of its columns, the box of each, and how many were left out
+ * @param {(node: BeamNode) => string} describe a node in words
+ * @returns {{svg: SVGElement, columns: number[][], boxes: Map<number, SVGElement>, hidden: number}} the picture, the
+ *   ids of the nodes in each of its columns, the box of each, and how many were left out
  */
 export function draw_tree(result, pruned, describe) {
   const { nodes, hypotheses } = result.search;
@@ -101,9 +102,10 @@ function lines(nodes, best, places) {
 
 /** A text that fits in the widest box. */
 function shortened(text) {
-  if (width_of(text) <= WIDEST - 14) return text;
-  let characters = [...text];
-  while (characters.length > 1 && width_of(`${characters.join("")}…`) > WIDEST - 14) characters = characters.slice(0, -1);
+  const fits = (one) => width_of(one) <= WIDEST - 14;
+  if (fits(text)) return text;
+  const characters = [...text];
+  while (characters.length > 1 && !fits(`${characters.join("")}…`)) characters.pop();
   return `${characters.join("")}…`;
 }
 

@@ -2,7 +2,7 @@
 
 import { path_to, score_of } from "./beam_layout.js";
 import { draw_tree, nats } from "./beam_picture.js";
-import { fill, h } from "./elements.js";
+import { fill, h, s } from "./elements.js";
 import { panel } from "./panel.js";
 import { label } from "./parts.js";
 import { choice, restore, setting, setting_changer, slider } from "./settings.js";
@@ -80,17 +80,20 @@ function draw_all(state, pruned) {
   const { page, parts } = state;
   const result = page.store.get("result");
   const { nodes, hypotheses, settings } = result.search;
+  const had_focus = [parts.tree, parts.detail].some((part) => part.contains(document.activeElement));
   state.drawn = draw_tree(result, pruned, (node) => described(result, node));
   state.chosen = hypotheses[0]?.node ?? 0;
   fill(parts.tree, state.drawn.svg);
   parts.status.textContent = summary(nodes, settings, state.drawn.hidden);
   fill(parts.list, table(result, (node) => choose(state, node)));
   choose(state, state.chosen);
+  if (had_focus) state.drawn.boxes.get(state.chosen).focus({ preventScroll: true });
 }
 
 function summary(nodes, { beam_size, length_penalty, alpha }, hidden) {
   const count = (fate) => nodes.filter((node) => node.step > 0 && node.fate === fate).length;
-  const penalty = length_penalty === "none" ? "no length penalty" : `${length_penalty}, alpha ${Number(alpha.toFixed(2))}`;
+  const has_none = length_penalty === "none";
+  const penalty = has_none ? "no length penalty" : `${length_penalty}, alpha ${Number(alpha.toFixed(2))}`;
   const left = hidden ? `, of which ${hidden} are not shown` : "";
   const steps = Math.max(...nodes.map(({ step }) => step));
   return (
@@ -113,7 +116,12 @@ function described(result, { token, step, fate, reason, logprob, total, score })
 function follow(state) {
   const { tree } = state.parts;
   const found = (event) => event.target.closest?.("[data-node]");
-  const look = (event) => found(event) && show_node(state, Number(found(event).dataset.node));
+  const look = (event) => {
+    const box = found(event);
+    if (!box) return;
+    if (!box.querySelector("title")) box.append(s("title", {}, box.getAttribute("aria-label")));
+    show_node(state, Number(box.dataset.node));
+  };
   tree.addEventListener("pointerover", look);
   tree.addEventListener("focusin", look);
   tree.addEventListener("pointerleave", () => show_node(state, state.chosen));
@@ -171,8 +179,8 @@ function show_node({ page, parts }, id) {
   const { sum, penalty, formula, score } = score_of(nodes, id, settings);
   const said = { node: id, sum, total: node.total, penalty, score, found: node.score };
   Object.assign(parts.detail.dataset, said);
-  const term = (one) =>
-    h("span", { class: "term" }, h("b", { dir: "auto" }, label(result.token(nodes[one].token))), ` ${nats(nodes[one].logprob)}`);
+  const name = (one) => h("b", { dir: "auto" }, label(result.token(nodes[one].token)));
+  const term = (one) => h("span", { class: "term" }, name(one), ` ${nats(nodes[one].logprob)}`);
   const of = `${nats(sum, 4)} / ${formula} = ${nats(sum, 4)} / ${penalty.toFixed(4)}`;
   const ids = path.map((one) => nodes[one].token).filter((token) => !is_end(page, settings, token));
   fill(

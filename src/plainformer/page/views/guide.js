@@ -17,10 +17,10 @@ const PARTS = [
       "square, the more the token of its row takes from the token of its column.",
   ],
   [
-    ["head_steps"],
+    ["head-steps", "head_steps"],
     "One head",
-    "The token asks with a query, the others answer with keys. The better they match, the more of the other's value is " +
-      "taken. Here are the numbers, step by step.",
+    "The token asks with a query, the others answer with keys. The better they match, the more of the other's value " +
+      "is taken. Here are the numbers, step by step.",
   ],
   [
     ["lens", "attribution"],
@@ -36,8 +36,8 @@ const PARTS = [
   [
     ["beam_tree"],
     "The beam",
-    "The first good word is not always the way to the best sentence. So several beginnings are kept side by side, and the " +
-      "weakest dropped at each step.",
+    "The first good word is not always the way to the best sentence. So several beginnings are kept side by side, and " +
+      "the weakest dropped at each step.",
   ],
   [
     ["next_token"],

@@ -9,8 +9,8 @@ import { writing } from "./writing.js";
 
 const VIEW = "next_token";
 const HELP =
-  "Each row is a token that could come next. The upper bar is the model's probability, the lower one the chance to be " +
-  "drawn under the settings; a patterned bar was cut. Choose a row to write its token.";
+  "Each row is a token that could come next. The upper bar is the model's probability, the lower one the chance to " +
+  "be drawn under the settings; a patterned bar was cut. Choose a row to write its token.";
 const [FEW, ALL] = [16, 50]; // rows
 const MOST_SEED = 2 ** 32 - 1;
 
@@ -42,7 +42,8 @@ export function next_token(page) {
   follow(bars, write);
   store.on(["result"], draw);
   const picture = () => bars.querySelector("svg");
-  const parts = [controls(page), text, buttons, status, bars, more, cuts];
+  const below = h("div", { class: "below" }, h("div", {}, bars, more), h("div", {}, status, cuts));
+  const parts = [controls(page), text, buttons, below];
   const element = panel({ name: VIEW, title: "The next token", help: HELP, picture }, ...parts);
   element.classList.add("wide");
   return element;
@@ -82,12 +83,11 @@ function seed(page, change) {
 }
 
 function summary({ step, token }, of_seed) {
-  const known = step.predictions.find(({ id }) => id === step.token);
-  const name = known ? label(token(step.token)) : `the token ${step.token}`;
-  const chance = known ? ` It had a chance of ${percent(known.drawn)}.` : "";
+  const { drawn } = step.predictions.find(({ id }) => id === step.token);
+  const name = label(token(step.token));
   const ends = step.ended ? " It ends the text." : "";
   const many = step.kept === 1 ? "1 token" : `${step.kept} tokens`;
-  return `${many} can be drawn. Seed ${of_seed} draws “${name}”.${chance}${ends}`;
+  return `${many} can be drawn. Seed ${of_seed} draws “${name}”, with a chance of ${percent(drawn)}.${ends}`;
 }
 
 /** What each setting that is in use cut, in words, with its pattern. */
@@ -104,7 +104,7 @@ function cut_by(page, { cuts }) {
   return used.map((name) => {
     const { tokens, probability } = cuts[name] ?? { tokens: 0, probability: 0 };
     const many = tokens === 1 ? "1 token" : `${tokens} tokens`;
-    const cut = tokens ? `it cuts ${many}, which have ${percent(probability)}` : "it cuts nothing more";
+    const cut = tokens ? `it cuts ${many} (${percent(probability)})` : "it cuts nothing more";
     const sample = s("rect", { width: 24, height: 14, fill: pattern_of(name) });
     const square = s("svg", { viewBox: "0 0 24 14", width: 24, height: 14, "aria-hidden": "true" }, sample);
     return h("li", { data: { setting: name, tokens } }, square, ` ${CUTS[name].said} ${rules[name]}: ${cut}.`);

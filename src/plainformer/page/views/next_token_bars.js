@@ -37,13 +37,14 @@ export function said_of({ probability, drawn, cut }) {
 
 /**
  * @param {import("./results.js").Result} result of a language model
- * @param {number} most rows
+ * @param {number} most rows, beside that of the token that was drawn
  * @param {number} room pixels that the picture may be wide
  * @returns {SVGElement} rows are buttons, with the token's id in their data
  */
 export function draw_bars(result, most, room) {
-  const rows = result.step.predictions.slice(0, most);
-  const width = Math.min(Math.max(room, 320), 760);
+  const { predictions, token } = result.step;
+  const rows = predictions.filter(({ id }, place) => place < most || id === token);
+  const width = Math.min(Math.max(room, 280), 760);
   const long = width - LABEL - SAID - 16;
   const scale = long / Math.max(...rows.map(({ probability, drawn }) => Math.max(probability, drawn)), 1e-9);
   const height = rows.length * ROW + 2;

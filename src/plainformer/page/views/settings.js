@@ -1,4 +1,4 @@
-/** Controls of the settings of decoding, by the library's names; what was not changed is as the model's folder has it. */
+/** Controls of the settings of decoding, by the library's names; what was not changed is as the model has it. */
 
 import { h } from "./elements.js";
 

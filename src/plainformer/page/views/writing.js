@@ -1,4 +1,4 @@
-/** The text that a language model goes on with: what was given, what was written behind it, and the buttons for more. */
+/** The text that a language model goes on with: what was given, what was written behind it, buttons for more. */
 
 import { fill, h } from "./elements.js";
 import { belongs } from "./hover.js";
@@ -67,9 +67,9 @@ function make_buttons(view) {
 
 /** What is not as one would expect. */
 function said_of({ ids, pass, step }) {
-  const unread = ids.length - pass.target.length;
+  const [read, unread] = [pass.target.length, ids.length - pass.target.length];
   const said = [];
-  if (unread > 0) said.push(`The model reads the last ${pass.target.length} tokens; ${unread} before them are forgotten.`);
+  if (unread > 0) said.push(`The model reads the last ${read} tokens; ${unread} before them are forgotten.`);
   if (step.ended) said.push("The token that was drawn ends the text.");
   return said.join(" ");
 }
@@ -128,7 +128,7 @@ async function show_text(state, text, result, written) {
   });
   const { token: drawn, ended } = result.step;
   const is_whole = written.length === result.ids.length - result.prompt;
-  const next = is_whole && !ended && state.views.get(drawn);
-  fill(text, h("span", { class: "prompt" }, store.get("text")), spans, next && h("span", { class: "coming" }, label(next)));
+  const next = is_whole && !ended && h("span", { class: "coming" }, label(result.token(drawn)));
+  fill(text, h("span", { class: "prompt" }, store.get("text")), spans, next);
   text.scrollTop = text.scrollHeight;
 }

@@ -46,7 +46,7 @@ export class TextGenerator {
    * @param {{text?: string, ids?: number[], settings?: object, off?: string[], best?: number}} asked a text, or the ids
    *   of one
    * @returns {{ids: number[], token: number, ended: boolean, predictions: NextToken[], kept: number, cuts: Cuts}} the
-   *   `best` predictions, how many tokens can be drawn, and what each setting cut
+   *   `best` predictions and that of the token, how many tokens can be drawn, and what each setting cut
    */
   step({ text, ids, settings = {}, off = [], best = 50 }) {
     const changed = { ...this.settings, ...settings };
@@ -55,7 +55,7 @@ export class TextGenerator {
     const { kept, cut } = what_is_kept(logits, changed);
     const order = [...kept.keys(), ...cut.keys()];
     const logprobs = log_softmax(logits); // at temperature 1
-    const shown = order.slice(0, best).map((id) => {
+    const shown = order.filter((id, place) => place < best || id === token).map((id) => {
       return { id, probability: Math.exp(logprobs[id]), drawn: kept.get(id) ?? 0, cut: cut.get(id) ?? null };
     });
     const cuts = {};
