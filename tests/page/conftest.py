@@ -5,6 +5,7 @@ an error that nobody catches, or requests anything but itself.
 """
 
 import importlib.util
+import itertools
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,10 +22,14 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 15_000  # milliseconds: what does not come by then will not come
 PHONE, DESKTOP = (380, 760), (1280, 900)  # pixels
 
-SETTLED = """async ([text, serial]) => {
+SETTLED = """async ([text, serial, problem, patience]) => {
   const { store } = window.plainformer;
-  const is_there = () => store.get("text") === text && (store.get("result")?.serial > serial || store.get("problem"));
-  while (!is_there()) await new Promise((resolve) => setTimeout(resolve, 10));
+  const is_there = () => store.get("problem") === problem && (problem || store.get("result").serial > serial);
+  const begun = Date.now();
+  while (store.get("text") !== text || !is_there()) {
+    if (Date.now() - begun > patience) throw new Error(`nothing followed but ${store.get("problem")}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
 }"""
 
 
@@ -45,18 +50,21 @@ class Opened:
         names = "const { store, ask, description } = window.plainformer; const result = store.get('result');"
         return self.page.evaluate(f"async () => {{ {names} return {expression}; }}")
 
-    def type(self, text: str) -> None:
-        """Another text, as somebody types it, and wait until its result is there, or a problem."""
+    def type(self, text: str, problem: str | None = None) -> None:
+        """Another text, as somebody types it, and wait until its result is there, or this problem."""
         serial = self.state("result?.serial ?? 0")
         self.page.locator("#text").fill(text)
         self.page.locator("#text").blur()
-        self.page.evaluate(SETTLED, [text, serial])
+        self.page.evaluate(SETTLED, [text, serial, problem, PATIENCE])
 
     def after(self, act: Callable[[], Any]) -> None:
-        """Do something that gives another result, and wait for it."""
-        serial, text = self.state("result?.serial ?? 0"), self.state("store.get('text')")
+        """Do something that gives another result of the same text, and wait for it."""
+        serial, text = self.state("[result.serial, store.get('text')]")
         act()
-        self.page.evaluate(SETTLED, [text, serial])
+        self.page.evaluate(SETTLED, [text, serial, None, PATIENCE])
+
+
+Open = Callable[..., Opened]
 
 
 @pytest.fixture(scope="session")
@@ -83,16 +91,13 @@ def browser(chromium: str) -> Iterator[Any]:
         started.close()
 
 
-Open = Callable[..., Opened]
-
-
-@pytest.fixture
-def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
-    """`open_page(kind, text=…, size=PHONE, theme="dark")`: the page of one of `small_models`, drawn."""
-    opened: list[Opened] = []
+@pytest.fixture(scope="module")
+def start_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Open:
+    """How `open_page` opens a page, which has to be closed."""
+    folder, numbers = tmp_path_factory.mktemp("pages"), itertools.count()
 
     def start(kind: str, *, text: str | None = None, size: tuple[int, int] = DESKTOP, theme: Any = "light") -> Opened:
-        file = tmp_path / f"{len(opened)}.html"
+        file = folder / f"{next(numbers)}.html"
         first = TEXTS[kind] if text is None else text
         file.write_text(page_of(carried(kind), title=f"A {kind}", text=first), encoding="utf-8")
         width, height = size
@@ -100,16 +105,53 @@ def open_page(browser: Any, tmp_path: Path) -> Iterator[Open]:
             viewport={"width": width, "height": height}, color_scheme=theme, offline=True, reduced_motion="reduce"
         )
         context.set_default_timeout(PATIENCE)
-        opened.append(Opened(context.new_page()))
-        _listen(opened[-1], file.as_uri())
-        opened[-1].page.goto(file.as_uri())
-        opened[-1].page.wait_for_selector("#page[data-ready]")
+        opened = Opened(context.new_page())
+        _listen(opened, file.as_uri())
+        opened.page.goto(file.as_uri())
+        opened.page.wait_for_selector("#page[data-ready]")
+        return opened
+
+    return start
+
+
+@pytest.fixture
+def open_page(start_page: Open) -> Iterator[Open]:
+    """`open_page(kind, text=…, size=PHONE, theme="dark")`: the page of one of `small_models`, drawn."""
+    opened: list[Opened] = []
+
+    def start(kind: str, **how: Any) -> Opened:
+        opened.append(start_page(kind, **how))
         return opened[-1]
 
     yield start
     for one in opened:
         one.page.context.close()
     assert [line for one in opened for line in one.heard] == []
+
+
+@pytest.fixture(scope="module")
+def kept(start_page: Open) -> Iterator[dict[str, Opened]]:
+    """Pages that tests of a file share."""
+    opened: dict[str, Opened] = {}
+    yield opened
+    for one in opened.values():
+        one.page.context.close()
+
+
+@pytest.fixture
+def pages(start_page: Open, kept: dict[str, Opened]) -> Iterator[Open]:
+    """`pages(kind)`: the page of one of `small_models`, perhaps the same one as in other tests of the file."""
+
+    def find(kind: str) -> Opened:
+        if kind not in kept:
+            kept[kind] = start_page(kind)
+        return kept[kind]
+
+    yield find
+    heard = [line for one in kept.values() for line in one.heard]
+    for one in kept.values():
+        one.heard.clear()
+    assert heard == []
 
 
 def _listen(opened: Opened, own: str) -> None:

@@ -4,12 +4,11 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from random_models import content_of
-
 from plainformer.decode.load import USERS, settings_of
 from plainformer.folder import ModelFolder
 from plainformer.page.bundle import Bundle, bundle, rounded
 from plainformer.tokenizer import SpecialTokens, Tokenizer, train_bpe, train_character, train_word
+from random_models import content_of
 
 WORDS = ["a", "red", "fox", "saw", "the", "lazy", "dog", "near", "an", "old", "oak"]
 HINDI = "मुझे पिज़्ज़ा पसंद है"

@@ -51,7 +51,7 @@ export class MaskFiller {
       check_known(unknown_characters(this.tokenizer, own, own_ids));
       ids.push(...own_ids, ...(is_before_gap ? [this.tokenizer.special.mask] : []));
     });
-    if (ids.length === 0) throw new Error("the text is empty");
+    if (ids.length === 0 || text.trim() === "") throw new Error("the text is empty");
     const most = position_limit(this.config);
     return { ids: ids.slice(0, most), unknown: [], cut: Math.max(0, ids.length - most) };
   }
