@@ -33,6 +33,7 @@ export function changes({ description }, result, state, draw) {
   };
   const name = state.is_all ? `Show the ${MOST} largest changes` : `Show all ${found.length} changes`;
   const what = result.whole.labels.length ? "Label" : "Predicted token";
+  const rest = { class: "all", "aria-expanded": `${state.is_all}`, on: { click: more } };
   return [
     said(description.kind, result),
     h("figure", {}, picture(largest(found)), h("figcaption", { class: "help" }, caption(found, what))),
@@ -41,7 +42,7 @@ export function changes({ description }, result, state, draw) {
       { class: "numbers", open: state.is_open, on: { toggle: ({ target }) => (state.is_open = target.open) } },
       h("summary", {}, "In numbers"),
       table(main, what),
-      found.length > MOST && h("button", { class: "all", "aria-expanded": `${state.is_all}`, on: { click: more } }, name),
+      found.length > MOST && h("button", rest, name),
     ),
   ].filter(Boolean);
 }
