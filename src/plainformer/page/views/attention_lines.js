@@ -11,8 +11,8 @@ import { label, spoken } from "./parts.js";
 const HELP = "Tokens at the left look at tokens at the right. Point at one to see its lines alone.";
 const KEYS = "Arrow keys go from token to token.";
 const BETWEEN = 180; // pixels that lines cross
-const HIGH = 560; // pixels of the columns, as long as each token has two
-const LINES = 300; // that are drawn of all tokens together
+const HIGH = 560; // pixels of the columns, as long as each token has one
+const LINES = 300; // that are drawn of all tokens together, as long as each has one
 const OF_ONE = 40; // and of one
 const FAINTEST = 0.04;
 
@@ -45,7 +45,7 @@ class Lines {
     if (shown === null) return;
     const { name, head, queries, keys, sides } = shown;
     const most = Math.max(queries.length, keys.length);
-    Object.assign(this, { shown, pointed: null, high: most * Math.max(2, Math.min(26, Math.floor(HIGH / most))) });
+    Object.assign(this, { shown, pointed: null, high: most * Math.max(1, Math.min(26, Math.floor(HIGH / most))) });
     this.frame.setAttribute("aria-label", `Lines of ${spoken(`${name}/${head}`)}. ${KEYS}`);
     this.columns = [queries, keys];
     this.sides = [sides.queries, sides.keys];
@@ -79,12 +79,17 @@ class Lines {
     return s("line", { ...ends, "stroke-opacity": this.shade(weight).toFixed(3) });
   }
 
-  /** The strongest lines of all. */
+  /** The strongest lines of each token. */
   strongest() {
-    const { weights, keys } = this.shown;
+    const { weights, queries, keys } = this.shown;
+    if (weights === null) return [];
     const least = Math.min(FAINTEST, 2 / keys.length);
-    const strong = weights ? largest(weights.map((one) => (one < least ? 0 : one)), LINES) : [];
-    return strong.map((at) => this.line(Math.floor(at / keys.length), at % keys.length, weights[at]));
+    const strong = weights.map((one) => (one < least ? 0 : one));
+    const count = Math.max(1, Math.floor(LINES / queries.length));
+    return queries.flatMap((_, query) => {
+      const own = strong.subarray(query * keys.length, (query + 1) * keys.length);
+      return largest(own, count).map((key) => this.line(query, key, own[key]));
+    });
   }
 
   /** The lines of what is pointed at, here or elsewhere, alone. */

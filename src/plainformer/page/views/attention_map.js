@@ -1,6 +1,6 @@
 /** The head that is open, large: the tokens that look as rows, those that are looked at as columns. */
 
-import { LINE, room_for, sized, thinned, tick } from "./axis.js";
+import { LINE, are_short, room_for, sized, thinned, tick } from "./axis.js";
 import { fill, h, s } from "./elements.js";
 import { heat } from "./heat.js";
 import { stepped } from "./keys.js";
@@ -11,7 +11,7 @@ import { label, spoken } from "./parts.js";
 const HELP = "Each row is a token that looks, each column one that is looked at; a row's weights sum to 1.";
 const KEYS = "Arrow keys go from cell to cell, Enter follows a row step by step.";
 const TURN = -60; // degrees of the labels of columns
-const WIDE = 520; // pixels that the cells take at most, as long as each has two
+const WIDE = 520; // pixels that the cells take at most, as long as each has one
 
 /** @param {import("./page.js").Page} page */
 export function attention_map(page) {
@@ -72,15 +72,16 @@ class Map_ {
 
   /** How large everything is, in pixels. */
   lay_out(queries, keys) {
-    const [row, column] = [queries, keys].map(({ length }) => Math.max(2, Math.min(34, Math.floor(WIDE / length))));
+    const [row, column] = [queries, keys].map(({ length }) => Math.max(1, Math.min(34, Math.floor(WIDE / length))));
     const fitting = [Math.min(row, 2 * column), Math.min(column, 2 * row)];
     this.choice.hidden = Math.min(...fitting) >= LINE;
     this.steps = fitting.map((step) => (this.every.checked ? Math.max(LINE, step) : step)); // of rows, of columns
     this.left = room_for(queries);
     const [slope, rise] = [Math.cos((TURN * Math.PI) / 180), -Math.sin((TURN * Math.PI) / 180)];
     const room = room_for(keys);
-    this.top = Math.ceil(room * rise) + 6;
-    this.width = this.left + keys.length * this.steps[1] + Math.ceil(room * slope);
+    this.turn = are_short(keys, this.steps[1]) ? 0 : TURN;
+    this.top = this.turn ? Math.ceil(room * rise) + 6 : LINE + 4;
+    this.width = this.left + keys.length * this.steps[1] + (this.turn ? Math.ceil(room * slope) : 2);
     this.height = this.top + queries.length * this.steps[0] + 2;
   }
 
@@ -90,8 +91,9 @@ class Map_ {
   }
 
   column_tick(view, side, column, lit = false) {
-    const [x, y] = [this.left + (column + 0.5) * this.steps[1], this.top - 6];
-    return tick(view, side, column, { x, y, turn: TURN, lit });
+    const x = this.left + (column + 0.5) * this.steps[1];
+    const way = this.turn ? { y: this.top - 6, turn: TURN } : { y: this.top - 2 - LINE / 2, anchor: "middle" };
+    return tick(view, side, column, { x, ...way, lit });
   }
 
   /** The row that is followed, and what is pointed at, here or elsewhere. */

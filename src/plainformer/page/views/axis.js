@@ -11,10 +11,18 @@ export const LINE = 13; // pixels that a label needs
 const LONGEST = 110;
 const SMALLEST = 0.8; // of its size, a picture can be read
 
-/** Pixels that the longest of these labels takes. @param {TokenView[]} views */
+/** Pixels that the longest of these labels takes, and the space beside it. @param {TokenView[]} views */
 export function room_for(views) {
-  const widths = [...new Set(views.map(label))].map((text) => Math.min(LONGEST, text_width(text)));
-  return Math.ceil(Math.max(...widths)) + 10;
+  return Math.ceil(longest(views)) + 10;
+}
+
+/** Whether labels fit side by side, `step` pixels each, without being turned. @param {TokenView[]} views */
+export function are_short(views, step) {
+  return longest(views) < step;
+}
+
+function longest(views) {
+  return Math.max(...Array.from(new Set(views.map(label)), (text) => Math.min(LONGEST, text_width(text))));
 }
 
 /**
@@ -23,9 +31,9 @@ export function room_for(views) {
  * @param {"source" | "target"} side
  * @param {number} index
  * @param {object} at
- * @param {number} at.x where the text begins, or ends
+ * @param {number} at.x where the text begins or ends, or its middle
  * @param {number} at.y the middle of the line
- * @param {"start" | "end"} [at.anchor]
+ * @param {"start" | "middle" | "end"} [at.anchor]
  * @param {number} [at.turn] degrees
  * @param {boolean} [at.lit] as what is pointed at
  * @returns {SVGElement}
@@ -33,7 +41,7 @@ export function room_for(views) {
 export function tick(view, side, index, { x, y, anchor = "start", turn = 0, lit = false }) {
   const text = fitted(label(view), LONGEST);
   const width = text_width(text) + 6;
-  const left = anchor === "end" ? x - width + 3 : x - 3;
+  const left = { start: x - 3, middle: x - width / 2, end: x - width + 3 }[anchor];
   const kind = lit ? "tick pointed" : "tick";
   return s(
     "g",

@@ -107,10 +107,12 @@ function tell(detail, store) {
   fill(detail, h("bdi", { class: "name" }, label(view)), ` · ${facts.join(" · ")}`, h("bdi", {}, view.token));
 }
 
-/** The chips where they stand, as a picture that can be saved. @returns {SVGElement} */
+/** The chips where they stand, those that are scrolled to as well, as a picture that can be saved. */
 function copied(own, copy) {
+  own.classList.add("whole");
   const frame = own.getBoundingClientRect();
-  const [left, top, bottom] = [frame.left, own.querySelector(".help").getBoundingClientRect().bottom, frame.bottom];
+  const [left, top] = [frame.left, own.querySelector(".help").getBoundingClientRect().bottom];
+  const { bottom } = own.querySelector(".detail").getBoundingClientRect();
   copy.setAttribute("viewBox", `0 0 ${Math.ceil(frame.width)} ${Math.ceil(bottom - top)}`);
   const drawn = [...own.querySelectorAll("h3, .chip")].flatMap((one) => {
     const { x, y, width, height } = one.getBoundingClientRect();
@@ -119,6 +121,7 @@ function copied(own, copy) {
     const kind = one.hasAttribute("aria-pressed") ? "ground chosen" : "ground";
     return [one.tagName !== "H3" && s("rect", { class: kind, ...ground }), s("text", text, one.textContent)];
   });
+  own.classList.remove("whole");
   fill(copy, drawn);
   return copy;
 }
