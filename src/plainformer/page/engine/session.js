@@ -190,8 +190,8 @@ export class Session {
   }
 
   /**
-   * @param {{position?: number, token: number}} asked of the last pass; of a classifier `token` is a label's number, and
-   *   there is one logit for all positions
+   * @param {{position?: number, token: number}} asked of the last pass; of a classifier `token` is a label's number,
+   *   and there is one logit for all positions
    */
   attribution({ position = 0, token }) {
     if (this.user.pooled) {
