@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from plainformer.page.bundle import Bundle
+from plainformer.page.recorded import Recording
 from plainformer.page.scripts import as_script
 
 VIEWS = Path(__file__).parent / "views"
@@ -26,9 +27,9 @@ _PAGE = """<!doctype html>
 <main id="page"><p id="problem">This page runs a model in the browser. It needs JavaScript, in a browser of 2022 or \
 later: Chrome 94, Firefox 93, Safari 16.4.</p></main>
 <script type="application/json" id="start">{start}</script>
-<script type="application/json" id="bundle">{bundle}</script>
+<script type="application/json" id="{kind}">{model}</script>
 <script>{script}</script>
-</body>
+{blocks}</body>
 </html>
 """
 
@@ -41,13 +42,27 @@ def page_of(bundle: Bundle, *, title: str, text: str) -> str:
         title: what stands above it.
         text: what is read first.
     """
+    return _page("bundle", bundle.to_json(), title, text)
+
+
+def recorded_page_of(recording: Recording, *, title: str, text: str) -> str:
+    """The page of a text that was read, without the model. Its arrays stand at the end: all else is seen before.
+
+    Takes `title` and `text` as `page_of`.
+    """
+    return _page("recording", recording.to_json(), title, text, "".join(recording.blocks.elements()))
+
+
+def _page(kind: str, model: str, title: str, text: str, blocks: str = "") -> str:
     script, style = as_script(VIEWS / "main.js"), _style()
     return _PAGE.format(
         policy=_policy(script, style),
         title=_escaped(title),
         style=style,
         start=_json({"title": title, "text": text}),
-        bundle=bundle.to_json(),
+        kind=kind,
+        model=model,
+        blocks=blocks,
         script=script,
     )
 

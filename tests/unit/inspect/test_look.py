@@ -209,7 +209,7 @@ def test_of_a_text_that_is_too_long_the_end_is_seen_and_that_is_said(generator: 
     seen = generator.look("the moon and the sun")
     assert "".join(token.text for token in seen.tokens) == "and the sun".rjust(12)
     assert seen.notes == (
-        "1 text is longer than the 12 tokens that are read (first: text 1): kept are the last 12 tokens",
+        "the text has 20 tokens, of which the model reads the last 12 tokens: 8 are cut",
     )
     assert seen["logits"].shape[1] == 12
 

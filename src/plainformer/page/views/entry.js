@@ -14,9 +14,10 @@ const ASKS = {
 
 /** @returns {HTMLElement} */
 export function entry({ store, description }) {
-  const { kind, mask } = description;
+  const { kind, mask, recorded, why } = description;
   const area = h("textarea", { id: "text", rows: 2, dir: "auto", spellcheck: "false", autocomplete: "off" });
   area.value = store.get("text");
+  area.readOnly = Boolean(recorded);
   let waiting = 0;
   const read = () => {
     clearTimeout(waiting);
@@ -47,8 +48,9 @@ export function entry({ store, description }) {
     "div",
     { class: "entry" },
     h("label", { for: "text" }, ASKS[kind]),
-    h("div", { class: "row" }, area, mask && h("button", { class: "gap", on: { click: gap } }, `Gap ${mask}`)),
+    h("div", { class: "row" }, area, mask && !recorded && h("button", { class: "gap", on: { click: gap } }, `Gap ${mask}`)),
     (is_translator(description) || kind.endsWith("classifier")) && h("p", { class: "said" }, "→ ", output),
+    recorded && h("p", { id: "recorded" }, `This text cannot be changed here: ${why}`),
     note,
     problem,
   );

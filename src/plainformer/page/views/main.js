@@ -4,6 +4,7 @@ import { connect, connect_here } from "../engine/client.js";
 import { answer } from "../engine/worker.js";
 import { fill, h } from "./elements.js";
 import { show } from "./page.js";
+import { connect_recorded } from "./recorded.js";
 
 if (typeof document === "undefined") answer(self);
 else begin(document.currentScript.textContent);
@@ -14,9 +15,10 @@ async function begin(script) {
   const carried = (id) => document.getElementById(id).textContent;
   try {
     const start = JSON.parse(carried("start"));
-    const ask = engine(script);
-    const description = await ask("load", { bundle: carried("bundle") });
-    document.getElementById("bundle").remove();
+    const is_recorded = document.getElementById("recording") !== null;
+    const ask = is_recorded ? connect_recorded(JSON.parse(carried("recording"))) : engine(script);
+    const description = await ask("load", is_recorded ? {} : { bundle: carried("bundle") });
+    document.getElementById(is_recorded ? "recording" : "bundle").remove();
     window.plainformer = await show(root, ask, description, start);
     root.dataset.ready = "";
   } catch (error) {
