@@ -31,7 +31,8 @@ export function attention_grid(page) {
     const known = names.map((name) => `${name}/weights` in result.pass.names && unless_stale(result.maps(name)));
     const maps = await Promise.all(known);
     if (maps.includes(null) || result !== store.get("result")) return;
-    names.forEach((name, row) => show_maps(cells[row], name, maps[row], { off: store.get("off"), keys: keys(result, name) }));
+    const off = store.get("off");
+    names.forEach((name, row) => show_maps(cells[row], name, maps[row], { off, keys: keys(result, name) }));
   };
   const keys = ({ pass }, name) => pass[axes(description, name).keys].length;
   const mark = () => {

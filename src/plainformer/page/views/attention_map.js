@@ -103,10 +103,8 @@ class Map_ {
     const { left, top, steps } = this;
     const [rows, columns] = [queries.length, keys.length];
     const hover = this.page.store.get("hover");
-    const [row, column] = this.cell ?? [
-      hover?.side === sides.queries ? hover.index : null,
-      hover?.side === sides.keys ? hover.index : null,
-    ];
+    const hovered = (side, count) => (hover?.side === side && hover.index < count ? hover.index : null);
+    const [row, column] = this.cell ?? [hovered(sides.queries, rows), hovered(sides.keys, columns)];
     const followed = this.followed;
     const across = (at, kind) => at !== null && around(kind, left, top + at * steps[0], columns * steps[1], steps[0]);
     const down = (at, kind) => at !== null && around(kind, left + at * steps[1], top, steps[1], rows * steps[0]);
@@ -114,8 +112,8 @@ class Map_ {
       this.marks,
       across(followed, "followed"),
       [across(row, "cross"), down(column, "cross")],
-      row !== null && row < rows && this.row_tick(queries[row], sides.queries, row, true),
-      column !== null && column < columns && this.column_tick(keys[column], sides.keys, column, true),
+      row !== null && this.row_tick(queries[row], sides.queries, row, true),
+      column !== null && this.column_tick(keys[column], sides.keys, column, true),
     );
     fill(this.said, this.words(row ?? followed));
   }
