@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +48,13 @@ class Opened:
         """What an expression in the page gives, of `store`, `result`, `ask` and `description`, as JSON can say it."""
         names = "const { store, ask, description } = window.plainformer; const result = store.get('result');"
         return self.page.evaluate(f"async () => {{ {names} return {expression}; }}")
+
+    def until(self, expression: str) -> None:
+        """Wait until an expression, as of `state`, is true."""
+        told = f"Promise.reject(new Error('in vain: ' + {expression!r}))"
+        turn = f"(Date.now() - begun > {PATIENCE} ? {told} : new Promise((go) => setTimeout(go, 10)))"
+        names = "const { store, ask } = window.plainformer; const begun = Date.now();"
+        self.page.evaluate(f"async () => {{ {names} while (!({expression})) await {turn}; }}")
 
     def type(self, text: str, problem: str | None = None) -> None:
         """Another text, as somebody types it, and wait until its result is there, or this problem."""

@@ -6,7 +6,7 @@ import pytest
 from small_models import ARABIC, HINDI, KINDS, TEXTS, WORDS, content, user
 
 MARKUP = '<img src=x onerror="window.ran = 1"></textarea></script><script>window.ran = 1</script>'
-NEW = {kind: "a red dog near the oak" for kind in KINDS} | {"filler": "a red <mask> near the <mask>"}
+NEW = dict.fromkeys(KINDS, "a red dog near the oak") | {"filler": "a red <mask> near the <mask>"}
 
 
 def drawn_tokens(page: Any, side: str = "target") -> list[str]:
