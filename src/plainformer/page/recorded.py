@@ -25,6 +25,7 @@ from plainformer.decode.translator import Translator
 from plainformer.folder import ModelFolder
 from plainformer.inspect.attribution import attribution
 from plainformer.inspect.look import Look, Prediction
+from plainformer.inspect.stack import stacks
 from plainformer.kinds import model_type_of
 from plainformer.page.blocks import Blocks, halves
 from plainformer.page.token_views import token_views
@@ -77,11 +78,10 @@ class _Recorder:
     def recording(self) -> Recording:
         predictions = self.predictions()
         arrays = {f"predictions/{name}": array for name, array in predictions.items()}
-        parts: list[str] = []
         if not self.is_labelled:
             arrays |= {f"lens/{name}": array for name, array in self.lens().items()}
-            parts, explained = self.attributions(predictions["ids"])
-            arrays |= {f"attribution/{name}": array for name, array in explained.items()}
+        parts, explained = self.attributions(self.explained(predictions["ids"]))
+        arrays |= {f"attribution/{name}": array for name, array in explained.items()}
         self.blocks.put("told", arrays)
         self.blocks.put("maps", {name: halves(largest(array[0], MAP)) for name, array in self.seen.attention.items()})
         for name in self.seen.attention:
@@ -91,9 +91,11 @@ class _Recorder:
             "pass": self.passed(),
             "search": self.search(),
             "without_each_word": self.without_each_word(),
-            "lens": self.depths() if parts else [],
+            "lens": [] if self.is_labelled else self.depths(),
             "parts": parts,
-            "tokens": self.tokens([array for name, array in arrays.items() if name.endswith("ids")]),
+            "tokens": self.tokens(
+                [array for name, array in arrays.items() if name.endswith("ids") and not self.is_labelled]
+            ),
         }
         return Recording(told, self.blocks)
 
@@ -101,7 +103,7 @@ class _Recorder:
 
     def description(self) -> dict[str, Any]:
         config, source, target = self.content.model.config, self.source, self.content.target_tokenizer
-        own = ["without_each_word"] if self.is_labelled else ["lens", "attribution"]
+        own = ["without_each_word"] if self.is_labelled else ["probabilities", "lens"]
         searched = ["search"] if self.seen.beam is not None else []
         layers = {name.removesuffix("embedding/output"): 0 for name in self.seen if name.endswith("embedding/output")}
         for stack in layers:
@@ -117,7 +119,7 @@ class _Recorder:
             "special": _roles(source),
             "target_special": _roles(target),
             "mask": source.special.mask if isinstance(self.user, MaskFiller) else None,
-            "methods": ["tokens", "forward", "arrays", "maps", *own, *searched],
+            "methods": ["tokens", "forward", "arrays", "maps", "heads_added", "attribution", *own, *searched],
             "recorded": True,
             "why": self.why,
         }
@@ -184,7 +186,10 @@ class _Recorder:
         ends = {node.token for node in tree.nodes if node.fate == "finished"}
         hypotheses = [
             {
-                "ids": list(one.ids), "score": one.score, "logprob": one.logprob, "finished": one.finished,
+                "ids": list(one.ids),
+                "score": one.score,
+                "logprob": one.logprob,
+                "finished": one.finished,
                 "text": decode(list(one.ids)),
                 "node": next((last[path] for end in ends if (path := (*one.ids, end)) in last), last.get(one.ids, 0)),
             }
@@ -227,16 +232,24 @@ class _Recorder:
             f"{prefix}{name}" for name in ("embedding/output", *map("{}/output".format, range(len(self.seen.lens) - 1)))
         ]
 
-    def attributions(self, best: Values) -> tuple[list[str], dict[str, Values]]:
-        """Names of parts; the tokens that are explained (seq, EXPLAINED), and what each part added (part, seq, …)."""
-        wanted = np.concatenate([self.chosen(best)[:, None], best[:, : EXPLAINED - 1]], axis=1)
-        found = [
-            attribution(self.content.model, self.seen.arrays, wanted[None, :, rank]) for rank in range(wanted.shape[1])
-        ]
+    def explained(self, best: Values) -> Values:
+        """The tokens whose logits are told apart (seq, EXPLAINED): the chosen one, then the best; or all labels."""
+        if self.is_labelled:
+            return np.arange(len(self.user.labels))[None]
+        return np.concatenate([self.chosen(best)[:, None], best[:, : EXPLAINED - 1]], axis=1)
+
+    def attributions(self, wanted: Values) -> tuple[list[str], dict[str, Values]]:
+        """Names of parts; the tokens that are explained, their logits, and what each part added (part, seq, token)."""
+        model, arrays, places = self.content.model, self.seen.arrays, len(self.target_ids)
+        if self.is_labelled:  # one logit of the whole text
+            valid = np.ones((1, places), bool)
+            found = [attribution(model, arrays, np.array([label]), valid) for label in wanted[0]]
+            values = [[one.parts[name].sum(axis=1) for one in found] for name in found[0].parts]
+        else:
+            found = [attribution(model, arrays, one[None]) for one in wanted.T]
+            values = [[np.broadcast_to(one.parts[name], (1, places))[0] for one in found] for name in found[0].parts]
         names = list(found[0].parts)
-        shape = (1, len(wanted))
-        values = [[np.broadcast_to(one.parts[name], shape)[0] for one in found] for name in names]
-        logits = np.take_along_axis(self.seen["logits"][0], wanted, axis=-1)
+        logits = np.take_along_axis(self.seen["logits"].reshape(len(wanted), -1), wanted, axis=-1)
         return names, {
             "ids": wanted.astype(np.int32),
             "logits": logits.astype(np.float32),
@@ -253,12 +266,23 @@ class _Recorder:
         return np.array([*taken, *best[len(taken) :, 0]])
 
     def put_heads(self, name: str) -> None:
-        """A block for each head of an attention."""
+        """A block for each head of an attention, and one of what its output projection makes of them all."""
         heads = self.seen[f"{name}/weights"].shape[1]
         own = {part: self.seen[f"{name}/{part}"] for part in OF_HEADS if f"{name}/{part}" in self.seen.arrays}
         for head in range(heads):  # grouped heads share their keys
             arrays = {part: halves(array[0, head * array.shape[1] // heads]) for part, array in own.items()}
             self.blocks.put(f"{name}/{head}", arrays)
+        output = self.module(name).output
+        mapped = {"heads": self.seen[f"{name}/heads"][0], "weight": np.asarray(output.weight)}
+        mapped |= {} if output.bias is None else {"bias": np.asarray(output.bias)}
+        self.blocks.put(f"{name}/output", {part: halves(array) for part, array in mapped.items()})
+
+    def module(self, name: str) -> Any:
+        """The attention of this name."""
+        path, _, kind = name.rpartition("/")
+        prefix, _, number = path.rpartition("/")
+        found = next(stack for stack in stacks(self.content.model) if stack.prefix == (prefix and f"{prefix}/"))
+        return getattr(found.layers[int(number)], kind)
 
     @property
     def source(self) -> Tokenizer:

@@ -3,7 +3,7 @@
  * (`page/recorded.py`), in the words of a session (engine/session.js). Arrays are unpacked when they are asked for.
  */
 
-import { scaled_scores, weighted_values } from "../engine/equations/attention.js";
+import { scaled_scores } from "../engine/equations/attention.js";
 import { Tensor } from "../engine/tensor.js";
 import { from_base64, from_float16 } from "../engine/weights.js";
 
@@ -64,7 +64,7 @@ class Recording {
     return { ...pass, source, target: pass.target.map((id) => this.view(id, "target")), predictions };
   }
 
-  /** The scores and the weighted values follow from what was recorded, and are computed for the head. */
+  /** The scores follow from what was recorded, and are computed for the head. */
   async arrays({ names = Object.keys(this.told.pass.names), head }) {
     const found = {};
     for (const name of names) {
@@ -82,10 +82,10 @@ class Recording {
   /** @returns {Promise<Float32Array>} an array of one head */
   async of_head(name, head) {
     const [, attention, part] = name.match(/^(.*)\/(\w+)$/);
-    const block = await this.block(`${attention}/${head}`);
+    const block = await this.block(`${attention}/${part === "heads" ? "output" : head}`);
+    if (part === "heads") return slice_of(block.get("heads"), head);
     if (block.has(part)) return block.get(part).data;
     const one = (own) => new Tensor(block.get(own).data, [1, ...block.get(own).shape]);
-    if (part === "heads") return weighted_values(one("weights"), one("value")).data;
     const scores = scaled_scores(one("query"), one("key")).data;
     const bias = block.get("bias")?.data;
     return bias ? scores.map((score, at) => score + bias[at]) : scores;
@@ -94,6 +94,48 @@ class Recording {
   async maps({ name }) {
     const { shape, data } = (await this.block("maps")).get(name);
     return { shape, data: data.slice() };
+  }
+
+  /** What each head of an attention added at a position, and its bias. */
+  async heads_added({ name, position }) {
+    const block = await this.block(`${name}/output`);
+    const { shape, data } = block.get("heads");
+    const [heads, seq, d_v] = shape;
+    const weight = new Tensor(block.get("weight").data, block.get("weight").shape);
+    const parts = Array.from({ length: heads }, (_, head) => {
+      const vector = new Float64Array(weight.width);
+      for (let i = 0; i < d_v; i++) {
+        const value = data[(head * seq + position) * d_v + i];
+        weight.row(head * d_v + i).forEach((one, j) => (vector[j] += value * one));
+      }
+      return { name: `${name}/${head}`, vector };
+    });
+    const bias = block.get("bias");
+    return { parts: bias ? [...parts, { name: `${name}/bias`, vector: Float64Array.from(bias.data) }] : parts };
+  }
+
+  /** Of the tokens that were recorded: those that were taken, and the best. */
+  async probabilities({ tokens }) {
+    const told = await this.block("told");
+    const best = ranked(told.get("predictions/ids"), told.get("predictions/logprobs"), 1);
+    const predictions = best.map(([first], position) => {
+      const id = tokens[position] ?? first.id;
+      const logprob = first.logprob + this.logit(told, position, id) - this.logit(told, position, first.id);
+      return { id, logprob, probability: Math.exp(logprob) };
+    });
+    return { predictions };
+  }
+
+  logit(told, position, token) {
+    return told.get("attribution/logits").data[this.explained(told, position, token)];
+  }
+
+  /** Where a token of a place stands among those whose logits were recorded. */
+  explained(told, position, token) {
+    const { shape, data } = told.get("attribution/ids");
+    const rank = data.subarray(position * shape[1], (position + 1) * shape[1]).indexOf(token);
+    if (rank < 0) throw new Error("the logit of this token was not recorded, as those of the likeliest are");
+    return position * shape[1] + rank;
   }
 
   async lens({ best = Infinity } = {}) {
@@ -107,16 +149,12 @@ class Recording {
     });
   }
 
-  async attribution({ position, token }) {
+  async attribution({ position = 0, token }) {
     const told = await this.block("told");
+    const at = this.explained(told, position, token);
     const { shape, data } = told.get("attribution/values");
-    const [, places, width] = shape;
-    const own = told.get("attribution/ids").data.subarray(position * width, (position + 1) * width);
-    const rank = own.indexOf(token);
-    if (rank < 0) throw new Error("the logit of this token was not recorded, as those of the likeliest are");
-    const at = (part) => data[(part * places + position) * width + rank];
-    const logit = told.get("attribution/logits").data[position * width + rank];
-    return { parts: this.told.parts.map((name, part) => ({ name, value: at(part) })), logit };
+    const parts = this.told.parts.map((name, part) => ({ name, value: data[part * shape[1] * shape[2] + at] }));
+    return { parts, logit: this.logit(told, position, token) };
   }
 
   async search() {
@@ -151,6 +189,12 @@ class Recording {
       }),
     );
   }
+}
+
+/** @returns {Float32Array} of an array (heads, …) that of one head */
+function slice_of({ shape, data }, head) {
+  const size = data.length / shape[0];
+  return data.slice(head * size, (head + 1) * size);
 }
 
 /** Numbers whose first bytes come first, then all second ones, as a computer has them. @returns {Uint8Array} */

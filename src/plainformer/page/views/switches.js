@@ -8,9 +8,10 @@ import { layers, spoken } from "./parts.js";
 
 const SUBLAYERS = { self_attention: "self", cross_attention: "cross", feed_forward: "FFN" };
 
-/** @param {import("./page.js").Page} page @returns {HTMLElement} */
+/** @param {import("./page.js").Page} page @returns {HTMLElement | null} */
 export function switches(page) {
   const { store, description } = page;
+  if (description.recorded) return null;
   const rows = layers(description).map((layer) => parts_of(layer, description));
   const buttons = new Map();
   const toggle = (name) => {
