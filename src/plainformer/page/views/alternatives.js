@@ -14,16 +14,17 @@ const SHOWN = 8; // alternatives of a place
 export function alternatives(page) {
   const { store, description } = page;
   if (description.kind.endsWith("classifier")) return null;
-  const is_written = is_translator(description) || description.methods.includes("generate");
+  const is_written = !description.kind.endsWith("masked-language-model"); // token after token
+  const can_change = is_written && !description.recorded;
   const grid = new Grid((place, step) => places.beyond(place, step));
   const draw = () => {
     const result = store.get("result");
     if (result === null) return;
     const shown = places.of(result.pass.target.map((_, at) => at));
-    const columns = shown.map((at) => column(page, result, at, is_written));
+    const columns = shown.map((at) => column(page, result, at, { is_written, can_change }));
     const here = store.get("place");
     grid.show(columns_picture("Alternatives at every place", columns, here), `${here} 0`);
-    held.textContent = is_written ? said_of_held(result, store.get("written")) : "";
+    held.textContent = can_change ? said_of_held(result, store.get("written")) : "";
     free.disabled = store.get("written").length === 0;
   };
   const places = new Places(store, { frame: grid.frame, width: CELL.width, draw });
@@ -34,10 +35,10 @@ export function alternatives(page) {
     {
       name: "alternatives",
       title: "Alternatives",
-      help: help_of(is_written, is_translator(description)),
+      help: help_of(is_written, can_change, is_translator(description)),
       picture: () => grid.picture,
     },
-    is_written ? h("div", { class: "held" }, free, held) : [],
+    can_change ? h("div", { class: "held" }, free, held) : [],
     places.element,
     grid.frame,
   );
@@ -45,13 +46,12 @@ export function alternatives(page) {
   return own;
 }
 
-function help_of(is_written, is_translation) {
-  if (!is_written) return "Under each token, what the model thinks stands there; a framed one is its best guess.";
-  const rest = is_translation ? "the rest is translated" : "the text behind it is written";
-  return (
-    `Under each token, what could come next and how probable it is; the framed one was taken. ` +
-    `Choose another: ${rest} anew from there. The top of a column chooses the place that all views explain.`
-  );
+function help_of(is_written, can_change, is_translation) {
+  const place = "The top of a column chooses the place that all views explain.";
+  if (!is_written) return `Under each token, what the model thinks stands there; framed is its best guess. ${place}`;
+  const shown = "Under each token, what could come next and how probable it is; framed is what was taken.";
+  if (!can_change) return `${shown} ${place}`;
+  return `${shown} Choose another: ${is_translation ? "the rest is translated" : "what follows is written"} anew. ${place}`;
 }
 
 function said_of_held({ step, pass }, written) {
@@ -63,12 +63,12 @@ function said_of_held({ step, pass }, written) {
 }
 
 /** @returns {import("./columns.js").Column} */
-function column(page, result, place, is_written) {
+function column(page, result, place, { is_written, can_change }) {
   const { store } = page;
   const { pass, chosen } = result;
   const token = pass.target[place];
   const ranked = with_chosen(pass.predictions[place], chosen[place]);
-  const can_be_taken = is_written && place >= first_free(result);
+  const can_be_taken = can_change && place >= first_free(result);
   const [where, next] = [is_written ? "after" : "at", pass.target[place + 1] && belongs("target", place + 1)];
   return {
     place,
@@ -79,12 +79,12 @@ function column(page, result, place, is_written) {
       said: `Place ${place}: ${label(token)}. Explain this place`,
       press: () => store.set({ place }),
     },
-    entries: ranked.map(({ id, probability, is_below }) => {
-      const is_chosen = id === chosen[place]?.id;
-      const [text, share] = [label(result.token(id)), `${is_below ? "<" : ""}${percent(probability)}`];
+    entries: ranked.map(({ id, probability }) => {
+      const is_chosen = id === chosen[place].id;
+      const [text, share] = [label(result.token(id)), percent(probability)];
       const marks = [is_chosen && "chosen", is_chosen && is_held(result, store, place) && "forced"].filter(Boolean);
       return {
-        ...{ text, note: share, shade: is_below ? 0 : probability, kind: marks.join(" ") },
+        ...{ text, note: share, shade: probability, kind: marks.join(" ") },
         said: `${text}, ${share}, ${where} ${label(token)}${is_chosen ? `, ${is_written ? "taken" : "best"}` : ""}`,
         data: is_chosen && is_written && next ? next : {},
         press: can_be_taken && !is_chosen ? () => take(page, place, id) : null,
@@ -93,13 +93,11 @@ function column(page, result, place, is_written) {
   };
 }
 
-/** The best of a place, and the chosen one if it is none of these; of one less probable than all that are known, that. */
+/** The best of a place, and the chosen one if it is none of these. */
 function with_chosen(predictions, chosen) {
   const best = predictions.slice(0, SHOWN);
-  if (chosen === undefined || best.some(({ id }) => id === chosen.id)) return best;
-  const is_below = chosen.logprob === -Infinity;
-  const probability = is_below ? predictions.at(-1).probability : chosen.probability;
-  return [...best.slice(0, SHOWN - 1), { id: chosen.id, probability, is_below }];
+  if (best.some(({ id }) => id === chosen.id)) return best;
+  return [...best.slice(0, SHOWN - 1), chosen];
 }
 
 /** The first place of the pass at which the next token is not given: in a translation 0, in a text the prompt's last. */

@@ -15,9 +15,9 @@ export function attribution(page) {
   if (!description.methods.includes("attribution")) return null;
   const is_classifier = description.kind.endsWith("classifier");
   const [grid, open] = [new Grid(), new Set()];
-  const choice = h("select", { id: "attribution-token", on: { change: () => choose(store, Number(choice.value)) } });
+  const choice = h("select", { id: "attribution-token", on: { change: () => store.set({ token: Number(choice.value) }) } });
   const said = h("p", { class: "sum", role: "status" });
-  let found = null;
+  let [found, drawn] = [null, 0];
   const show = () => {
     if (found === null) return;
     const width = Math.max(260, Math.min(grid.frame.clientWidth, WIDEST));
@@ -28,17 +28,18 @@ export function attribution(page) {
     drawn = width;
     grid.show(bars_picture(`Added to the logit of ${found.name}`, [{ bars: rows(found.parts, open, toggle) }], width));
   };
-  let drawn = 0;
   const draw = async () => {
     const [result, place] = [store.get("result"), store.get("place")];
     if (result === null) return;
     const choices = is_classifier ? labels_of(result) : tokens_of(result, place);
     const token = store.get("token") ?? (is_classifier ? choices[0].id : result.chosen[place].id);
     const name = is_classifier ? description.config.labels[token] : label(result.token(token));
-    const answer = await ask("attribution", is_classifier ? { token } : { position: place, token });
+    const answer = await ask("attribution", { position: is_classifier ? 0 : place, token }).catch((error) => error);
     if (store.get("result") !== result || store.get("place") !== place) return;
     if (!choices.some(({ id }) => id === token)) choices.push({ id: token, name });
     fill(choice, choices.map((one) => h("option", { value: one.id, selected: one.id === token }, one.name)));
+    grid.frame.hidden = answer instanceof Error;
+    if (answer instanceof Error) return (said.textContent = answer.message);
     found = { ...answer, name };
     say_sum(said, found);
     show();
@@ -64,10 +65,6 @@ function help_of(is_classifier) {
     `${whole} is the sum of what embeddings, heads and feed-forwards wrote into the stream, the scales of norms held ` +
     "at what they were. To the right: for it; to the left: against it. Open a row to see its heads."
   );
-}
-
-function choose(store, token) {
-  return store.set({ token });
 }
 
 function tokens_of({ pass, token }, place) {

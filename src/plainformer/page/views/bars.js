@@ -49,7 +49,7 @@ export function bars_picture(label, groups, width) {
 
 /** Where zero is, and pixels for each unit. */
 function scale(bars, width, most = 0) {
-  const side = Math.min(210, width * 0.42);
+  const side = Math.min(210, Math.max(172, width * 0.42));
   const values = bars.map(({ value }) => value);
   const [low, high] = [Math.min(0, ...values), Math.max(most, 0, ...values)];
   const unit = (width - side - NUMBER) / (high - low || 1);

@@ -33,7 +33,9 @@ export function gaps(page) {
     {
       name: "gaps",
       title: "Gaps",
-      help: "The best guesses for each gap and their probabilities, each gap by itself. Choose one to put it into the text.",
+      help: `The best guesses for each gap, and how probable they are; each gap is filled by itself. ${
+        description.recorded ? "" : "Choose one to put it into the text."
+      }`,
       picture: () => grid.picture,
     },
     text,
@@ -70,8 +72,10 @@ function column(page, result, place) {
     },
     entries: pass.predictions[place].map(({ id, probability }) => {
       const [text, note] = [label(token(id)), percent(probability)];
+      const own = { text, note, shade: probability };
+      if (page.description.recorded) return { ...own, said: `${text}, ${note}` };
       const said = `${text}, ${note}: put it into gap ${gap + 1}`;
-      return { text, note, shade: probability, said, press: () => put(page, result, gap, token(id)) };
+      return { ...own, said, press: () => put(page, result, gap, token(id)) };
     }),
   };
 }

@@ -7,31 +7,51 @@ import { panel } from "./panel.js";
 import { percent } from "./parts.js";
 
 const WIDEST = 720; // pixels
+const AT_ONCE = 4; // words that are left out at a time, so that other questions are answered between
 const STRONGEST = 10; // words that are drawn as bars
-const DARKEST = 0.55; // opacity of the strongest word's shade
+const DARKEST = 0.35; // opacity of the strongest word's shade
 const HARDLY = 0.001; // changes of probability below this are told as changes of log-odds
 
 /** @param {import("./page.js").Page} page @returns {HTMLElement | null} */
 export function labels(page) {
-  const { store, description } = page;
+  const { store, ask, description } = page;
   if (!description.kind.endsWith("classifier")) return null;
   const grid = new Grid();
   const text = h("p", { class: "shaded", dir: "auto" });
-  let drawn = 0;
+  const said = h("p", { class: "read", role: "status" });
+  let [drawn, left_out] = [0, []];
   const width = () => Math.max(260, Math.min(grid.frame.clientWidth, WIDEST));
   const draw = () => {
     const result = store.get("result");
     if (result === null) return;
     drawn = width();
     const chosen = chosen_label(store, result);
-    const effects = effects_of(result, chosen);
+    const effects = effects_of(result.pass.labels, left_out, chosen);
     const title = `What each word adds to “${result.pass.labels[chosen].label}”${effects.unit}`;
     const groups = [{ bars: label_bars(store, result, chosen), most: 1 }, { title, bars: word_bars(effects) }];
     grid.show(bars_picture("Labels, and the words with the strongest effect", groups, drawn));
     fill(text, shaded(effects));
   };
   new ResizeObserver(() => width() === drawn || draw()).observe(grid.frame);
-  store.on(["result", "token"], draw);
+  const draw_anew = (changed) => {
+    if (changed.includes("result")) left_out = [...store.get("result").left_out];
+    draw();
+    if (changed.includes("result")) read_on(store.get("result"), store.get("text"), store.get("off"));
+  };
+  const read_on = async (result, text, off) => {
+    const count = text.match(/\P{White_Space}+/gu)?.length ?? 0;
+    while (left_out.length < count) {
+      said.textContent = `${left_out.length} of ${count} words have been left out so far.`;
+      const asked = { text, off, from: left_out.length, count: AT_ONCE };
+      const more = await ask("without_each_word", asked).catch(() => []);
+      if (store.get("result") !== result || store.get("text") !== text) return;
+      if (more.length === 0) break;
+      left_out.push(...more);
+      draw();
+    }
+    said.textContent = "";
+  };
+  store.on(["result", "token"], draw_anew);
   return panel(
     {
       name: "labels",
@@ -43,6 +63,7 @@ export function labels(page) {
     },
     grid.frame,
     text,
+    said,
   );
 }
 
@@ -66,10 +87,10 @@ function label_bars(store, { pass }, chosen) {
  * By how much a label grows with each word: its probability or, where that hardly changes, its log-odds; null of the
  * only word of a text.
  */
-function effects_of({ pass, left_out }, chosen) {
+function effects_of(whole, left_out, chosen) {
   const by = (measure) =>
     left_out.map(({ word, labels: without }) => {
-      return { word, effect: without.length ? measure(pass.labels) - measure(without) : null };
+      return { word, effect: without.length ? measure(whole) - measure(without) : null };
     });
   const effects = by((all) => all[chosen].probability);
   if (effects.some(({ effect }) => Math.abs(effect) >= HARDLY)) return { effects, told: points, unit: "" };

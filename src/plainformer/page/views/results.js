@@ -9,7 +9,8 @@
  * @property {number[]} ids of a language model: all of them, those outside of the pass's window, too
  * @property {object | null} step of a language model: what comes next (`Session.step`)
  * @property {{name: string, predictions: object[][]}[]} lens the best tokens after each layer; [] of a classifier
- * @property {{word: string, labels: object[]}[]} left_out of a classifier: the labels without each word
+ * @property {{word: string, labels: object[]}[]} left_out of a classifier: the labels without each
+ *   word of a short text
  * @property {Prediction[]} chosen for each place of `pass.target` the one that was taken there: the token that comes
  *   next (of a masked model, that stands there); [] of a classifier
  * @property {{chosen: Prediction[], without: Prediction[], predictions: Prediction[][], labels: object[],
@@ -25,6 +26,7 @@
 
 const BEST = 12; // predictions that are kept of each place
 const LENS = 5; // and of each layer
+const WORDS = 12; // of a text with no more, each is left out before anything is shown; else the views ask for that
 
 /** What a result is asked for while another text is being read. */
 class Stale extends Error {}
@@ -73,7 +75,7 @@ export class Results {
     const chosen = await this.chosen(pass, search, step);
     if (whole) whole.without = await this.probable(pass, whole.chosen.map(({ id }) => id));
     const lens = this.has("lens") ? await this.ask("lens", { best: LENS }) : [];
-    const left_out = this.has("without_each_word") ? await this.ask("without_each_word", { text, off }) : [];
+    const left_out = this.has("without_each_word") ? await this.ask("without_each_word", { text, off, count: first_words(text) }) : [];
     const [ids, prompt] = [step?.ids ?? [], step ? step.ids.length - written.length : 0];
     const found = { serial, search, pass, lens, left_out, step, prompt, ids, whole, chosen };
     await this.look_up(found);
@@ -161,6 +163,11 @@ export class Results {
       check();
     }
   }
+}
+
+/** How many words are left out at once: all of a short text, none of a longer one. */
+function first_words(text) {
+  return text.split(/\p{White_Space}+/u).length > WORDS ? 0 : WORDS + 1;
 }
 
 function output_of({ labels }, search) {
