@@ -51,7 +51,8 @@ function help_of(is_written, can_change, is_translation) {
   if (!is_written) return `Under each token, what the model thinks stands there; framed is its best guess. ${place}`;
   const shown = "Under each token, what could come next and how probable it is; framed is what was taken.";
   if (!can_change) return `${shown} ${place}`;
-  return `${shown} Choose another: ${is_translation ? "the rest is translated" : "what follows is written"} anew. ${place}`;
+  const rest = is_translation ? "the rest is translated" : "what follows is written";
+  return `${shown} Choose another: ${rest} anew. ${place}`;
 }
 
 function said_of_held({ step, pass }, written) {
@@ -100,7 +101,7 @@ function with_chosen(predictions, chosen) {
   return [...best.slice(0, SHOWN - 1), chosen];
 }
 
-/** The first place of the pass at which the next token is not given: in a translation 0, in a text the prompt's last. */
+/** The first place behind which the token was not given: in a translation 0, in a text the prompt's last. */
 function first_free({ step, prompt, pass }) {
   return step ? prompt - 1 - pass.cut : 0;
 }

@@ -15,7 +15,8 @@ export function attribution(page) {
   if (!description.methods.includes("attribution")) return null;
   const is_classifier = description.kind.endsWith("classifier");
   const [grid, open] = [new Grid(), new Set()];
-  const choice = h("select", { id: "attribution-token", on: { change: () => store.set({ token: Number(choice.value) }) } });
+  const choose = () => store.set({ token: Number(choice.value) });
+  const choice = h("select", { id: "attribution-token", on: { change: choose } });
   const said = h("p", { class: "sum", role: "status" });
   let [found, drawn] = [null, 0];
   const show = () => {

@@ -13,7 +13,7 @@ export function gaps(page) {
   const { store, description } = page;
   if (description.mask === null || !description.kind.endsWith("masked-language-model")) return null;
   const text = h("p", { class: "gapped", dir: "auto" });
-  const none = h("p", { class: "none" }, `The text has no gap: write ${description.mask} where a word is to be guessed.`);
+  const none = h("p", { class: "none" }, `There is no gap: write ${description.mask} where a word is to be guessed.`);
   const grid = new Grid((place, step) => places.beyond(place, step));
   const draw = () => {
     const result = store.get("result");
@@ -53,7 +53,8 @@ function gapped_text({ store, description: { mask } }, result) {
     if (place === undefined) return [mask, part]; // in the part of the text that was cut
     const [best] = result.pass.predictions[place];
     const shade = { "--share": best.probability.toFixed(3) };
-    return [h("mark", { style: shade, data: belongs("target", place) }, label(result.token(best.id)).replace(/^␣/, "")), part];
+    const guess = label(result.token(best.id)).replace(/^␣/, "");
+    return [h("mark", { style: shade, data: belongs("target", place) }, guess), part];
   });
 }
 
@@ -80,7 +81,7 @@ function column(page, result, place) {
   };
 }
 
-/** Puts a token into a gap. One space before a gap is the token's own, where tokens begin with the space before them. */
+/** Puts a token into a gap. A space before a gap is the token's own, where tokens begin with the space before them. */
 function put({ store, description: { mask } }, { pass, token }, gap, { token: piece, text }) {
   const parts = store.get("text").split(mask);
   const known = [...pass.target, ...pass.predictions.flat().map(({ id }) => token(id))];

@@ -27,7 +27,7 @@ export function labels(page) {
     drawn = width();
     const chosen = chosen_label(store, result);
     const effects = effects_of(result.pass.labels, left_out, chosen);
-    const title = `What each word adds to “${result.pass.labels[chosen].label}”${effects.unit}`;
+    const title = `What words add to “${result.pass.labels[chosen].label}”${effects.unit}`;
     const groups = [{ bars: label_bars(store, result, chosen), most: 1 }, { title, bars: word_bars(effects) }];
     grid.show(bars_picture("Labels, and the words with the strongest effect", groups, drawn));
     fill(text, shaded(effects));
@@ -58,7 +58,7 @@ export function labels(page) {
       title: "Labels",
       help:
         "How probable the model finds each label; choose one. A word is left out at a time: by how much the label's " +
-        "probability falls without it is what the word adds. Blue words speak for the label, red ones against it.",
+        "probability (or, where that hardly moves, its log-odds) falls without it is what it adds. Blue: for, red: against.",
       picture: () => grid.picture,
     },
     grid.frame,
@@ -94,7 +94,7 @@ function effects_of(whole, left_out, chosen) {
     });
   const effects = by((all) => all[chosen].probability);
   if (effects.some(({ effect }) => Math.abs(effect) >= HARDLY)) return { effects, told: points, unit: "" };
-  return { effects: by((all) => log_odds(all, chosen)), told: signed, unit: " (log-odds: its probability hardly moves)" };
+  return { effects: by((all) => log_odds(all, chosen)), told: signed, unit: ", in log-odds" };
 }
 
 /** log(p / (1 - p)) of a label, by the logits. */

@@ -27,7 +27,7 @@ export function lens({ store, description }) {
       title: "Logit lens",
       help:
         "Each row reads the stream after one layer as if it were the last: its best token, darker when more certain. " +
-        "The last row is the model's output. Framed is the token that was taken in the end; choose a token to explain it.",
+        "The last row is the model's output. Framed is the token that was taken; choose a token to explain it.",
       picture: () => grid.picture,
     },
     places.element,
@@ -67,7 +67,8 @@ function column(store, result, names, place, x) {
   });
   const cells = result.lens.map(({ predictions }, row) => {
     const [best] = predictions[place];
-    const ranked = predictions[place].map(({ id, probability }) => `${label(result.token(id))} ${percent(probability)}`);
+    const told = ({ id, probability }) => `${label(result.token(id))} ${percent(probability)}`;
+    const ranked = predictions[place].map(told);
     return cell({
       at: [place, row + 1],
       box: box((row + 1) * CELL.height + 4),

@@ -75,7 +75,8 @@ export class Results {
     const chosen = await this.chosen(pass, search, step);
     if (whole) whole.without = await this.probable(pass, whole.chosen.map(({ id }) => id));
     const lens = this.has("lens") ? await this.ask("lens", { best: LENS }) : [];
-    const left_out = this.has("without_each_word") ? await this.ask("without_each_word", { text, off, count: first_words(text) }) : [];
+    const words = { text, off, count: first_words(text) };
+    const left_out = this.has("without_each_word") ? await this.ask("without_each_word", words) : [];
     const [ids, prompt] = [step?.ids ?? [], step ? step.ids.length - written.length : 0];
     const found = { serial, search, pass, lens, left_out, step, prompt, ids, whole, chosen };
     await this.look_up(found);
