@@ -58,7 +58,7 @@ export function labels(page) {
       title: "Labels",
       help:
         "How probable the model finds each label; choose one. A word is left out at a time: by how much the label's " +
-        "probability (or, where that hardly moves, its log-odds) falls without it is what it adds. Blue: for, red: against.",
+        "probability (if that hardly moves, its log-odds) falls without it, it adds. Blue is for, red against.",
       picture: () => grid.picture,
     },
     grid.frame,
