@@ -63,6 +63,14 @@ class Opened:
         self.page.locator("#text").blur()
         self.page.evaluate(SETTLED, [text, serial, problem, PATIENCE])
 
+    def after_typing(self, act: Callable[[], Any]) -> None:
+        """Type by keys, and wait for the result of what then stands there."""
+        serial = self.state("result.serial")
+        act()
+        self.until(
+            f"store.get('text') === document.getElementById('text').value && store.get('result').serial > {serial}"
+        )
+
     def after(self, act: Callable[[], Any]) -> None:
         """Do something that gives another result of the same text, and wait for it."""
         serial, text = self.state("[result.serial, store.get('text')]")

@@ -41,23 +41,25 @@ export function attention_grid(page) {
   };
   const at = (element) => element.closest("[data-cell]")?.dataset.cell.split(" ").map(Number);
   const choose = ([row, head]) => open(page, names[row], head);
-  picture.addEventListener("click", ({ target }) => at(target) && choose(at(target)));
-  picture.addEventListener("keydown", (event) => {
+  // The frame listens: a picture that listens for the focus is a stop of the tab key by itself.
+  const frame = h("div", { class: "frame" }, picture);
+  frame.addEventListener("click", ({ target }) => at(target) && choose(at(target)));
+  frame.addEventListener("keydown", (event) => {
     const here = at(event.target);
-    const next = stepped(event, here, [names.length, description.heads]);
+    const next = here && stepped(event, here, [names.length, description.heads]);
     if (next) cells[next[0]][next[1]].focus();
-    if (event.key !== "Enter" && event.key !== " ") return;
+    if (!here || (event.key !== "Enter" && event.key !== " ")) return;
     event.preventDefault();
     choose(here);
   });
-  picture.addEventListener("focusin", ({ target }) => {
-    for (const cell of cells.flat()) cell.setAttribute("tabindex", cell === target ? 0 : -1);
+  frame.addEventListener("focusin", ({ target }) => {
+    if (at(target)) for (const cell of cells.flat()) cell.setAttribute("tabindex", cell === target ? 0 : -1);
   });
   store.on(["result", "theme"], draw);
   store.on(["attention"], mark);
   mark();
   const about = { name: "attention_grid", title: "Attention: all heads", help: HELP, picture: () => picture };
-  return panel(about, h("div", { class: "frame" }, picture));
+  return panel(about, frame);
 }
 
 /** The encoder's attentions, then those of the decoder to itself, then those to the source. */

@@ -2,6 +2,8 @@
 
 /** @typedef {import("../engine/session.js").Description} Description */
 
+const CONTROL = /[\0-\x1f\x7f]/g;
+
 /** @param {Description} description */
 export function is_translator({ kind }) {
   return kind === "plainformer-transformer";
@@ -53,7 +55,13 @@ export function spoken(name) {
 export function label({ token, text, special }) {
   if (special || text === "") return token;
   if (text.includes("\ufffd")) return token;
-  return text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll(" ", "␣");
+  const seen = text.replaceAll("\n", "⏎").replaceAll("\t", "⇥").replaceAll(" ", "␣");
+  return seen.replace(CONTROL, pictured);
+}
+
+/** The character that Unicode has to show a control character: "␛". */
+function pictured(control) {
+  return control === "\x7f" ? "\u2421" : String.fromCodePoint(0x2400 + control.codePointAt(0));
 }
 
 /** @param {number} probability @returns {string} of one to three digits that say something: "98.7%", "0.04%" */

@@ -14,7 +14,7 @@ export function svg_text(drawn) {
     const style = getComputedStyle(element);
     const names = element.tagName === "text" || element.tagName === "tspan" ? [...PAINTED, ...WRITTEN] : PAINTED;
     for (const name of names) to[at].setAttribute(name, style.getPropertyValue(name));
-    for (const name of ["class", "tabindex", "data-token"]) to[at].removeAttribute(name);
+    for (const name of ["class", "style", "tabindex", "data-token"]) to[at].removeAttribute(name);
   });
   const { width, height } = drawn.viewBox.baseVal;
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
