@@ -24,8 +24,8 @@ _PAGE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<main id="page"><p id="problem">This page runs a model in the browser. It needs JavaScript, in a browser of 2022 or \
-later: Chrome 94, Firefox 93, Safari 16.4.</p></main>
+<main id="page"><p id="problem">This page runs a model in the browser. It needs JavaScript, in a browser of 2024 or \
+later: Chrome 94, Firefox 125, Safari 16.4.</p></main>
 <script type="application/json" id="start">{start}</script>
 <script type="application/json" id="{kind}">{model}</script>
 <script>{script}</script>

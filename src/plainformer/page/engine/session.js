@@ -183,10 +183,11 @@ export class Session {
     return { predictions };
   }
 
-  /** The most probable tokens after the embeddings and after each layer, in the last pass. */
+  /** The most probable tokens after the embeddings and after each layer, in the last pass: of those that it predicts. */
   lens({ best = 5 } = {}) {
+    const never = this.user.never ?? [];
     const lenses = logit_lens(this.stack(), this.seen);
-    return lenses.map(({ name, logits }) => ({ name, predictions: best_tokens(logits, best) }));
+    return lenses.map(({ name, logits }) => ({ name, predictions: best_tokens(logits, best, never) }));
   }
 
   /**

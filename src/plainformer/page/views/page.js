@@ -17,7 +17,7 @@ import { attentions, is_translator } from "./parts.js";
 import { Results } from "./results.js";
 import { Store } from "./store.js";
 import { switches } from "./switches.js";
-import { theme_switch } from "./theme.js";
+import { system_theme, theme_switch } from "./theme.js";
 import { tokens } from "./tokens.js";
 
 /**
@@ -30,7 +30,10 @@ import { tokens } from "./tokens.js";
  */
 
 /** @type {((page: Page) => HTMLElement | null)[]} in the order in which they stand */
-const VIEWS = [tokens, gaps, labels, beam_tree, next_token, attention, head_steps, switches, alternatives, lens, attribution];
+const VIEWS = [
+  ...[tokens, gaps, labels, beam_tree, next_token, attention],
+  ...[head_steps, alternatives, lens, attribution, switches],
+];
 
 /**
  * Shows a model that was loaded.
@@ -44,7 +47,7 @@ export async function show(root, ask, description, start) {
   const own = attentions(description);
   const store = new Store({
     ...{ text: start.text, settings: {}, off: [], written: [], result: null, problem: null },
-    ...{ place: 0, query: 0, token: null, hover: null, theme: "" },
+    ...{ place: 0, query: 0, token: null, hover: null, theme: system_theme() },
     attention: { name: own.at(is_translator(description) ? -1 : 0), head: 0 },
   });
   const page = { store, ask, description };
@@ -66,8 +69,10 @@ async function read_anew(store, results) {
     const result = await results.of(wanted);
     if (result === null) return;
     const last = Math.max(0, result.pass.target.length - 1);
-    const place = result.step && !store.get("result")?.step ? last : Math.min(store.get("place"), last);
-    await store.set({ result, problem: null, place, query: Math.min(store.get("query"), last), token: null });
+    const is_first = result.step && !store.get("result"); // of a language model, whose last place is of interest
+    const place = is_first ? last : Math.min(store.get("place"), last);
+    const query = is_first ? last : Math.min(store.get("query"), last);
+    await store.set({ result, problem: null, place, query, token: null });
   } catch (error) {
     await store.set({ problem: error.message });
   }

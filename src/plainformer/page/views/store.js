@@ -13,7 +13,7 @@
  * | query       | which row of the open map is followed step by step                                                  |
  * | token       | the id whose logit is explained there; null is the one that was chosen                              |
  * | hover       | the token that is pointed at: {side: "source" or "target", index}, or null                          |
- * | theme       | "light", "dark", or "" as the system has it                                                         |
+ * | theme       | "light" or "dark"                                                                                   |
  */
 export class Store {
   /** @param {Record<string, any>} values */

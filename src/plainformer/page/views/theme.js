@@ -2,19 +2,29 @@
 
 import { h } from "./elements.js";
 
+const IS_DARK = "(prefers-color-scheme: dark)";
+
+/** @returns {"light" | "dark"} */
+export function system_theme() {
+  return matchMedia(IS_DARK).matches ? "dark" : "light";
+}
+
 /** @param {import("./store.js").Store} store @returns {HTMLElement} the switch */
 export function theme_switch(store) {
-  const system = matchMedia("(prefers-color-scheme: dark)");
-  const is_dark = () => (store.get("theme") || (system.matches ? "dark" : "light")) === "dark";
-  const change = () => store.set({ theme: is_dark() ? "light" : "dark" });
+  let is_chosen = false;
+  const other = () => (store.get("theme") === "dark" ? "light" : "dark");
+  const change = () => {
+    is_chosen = true;
+    store.set({ theme: other() });
+  };
   const button = h("button", { class: "theme", on: { click: change } });
   const show = () => {
-    document.documentElement.dataset.theme = is_dark() ? "dark" : "light";
-    button.textContent = is_dark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Change to the ${is_dark() ? "light" : "dark"} theme`);
+    document.documentElement.dataset.theme = store.get("theme");
+    button.textContent = other() === "dark" ? "Dark" : "Light";
+    button.setAttribute("aria-label", `Change to the ${other()} theme`);
   };
-  system.addEventListener("change", () => store.set({ theme: "" }).then(show));
-  store.on(["theme"], show);
+  matchMedia(IS_DARK).addEventListener("change", () => is_chosen || store.set({ theme: system_theme() }));
+  store.on(["theme"], show); // the first that listens: others draw in the colours of the page
   show();
   return button;
 }

@@ -111,7 +111,7 @@ export class TextGenerator {
     const seen = new Map();
     const logits = this.model.call(read, new Trace(seen, new Set(off)));
     seen.set("logits", logits);
-    const predictions = best_tokens(logits, best, this.banned(this.settings));
+    const predictions = best_tokens(logits, best, this.never);
     return { source: read, target: read, unknown: [], cut: whole.length - read.length, predictions, seen };
   }
 
@@ -145,6 +145,11 @@ export class TextGenerator {
       (_, at) => this.tokenizer.vocab_size + at,
     );
     return [...silent, ...beyond, ...(settings.suppress_tokens ?? [])];
+  }
+
+  /** What a pass does not predict. */
+  get never() {
+    return this.banned(this.settings);
   }
 
   /** @returns {import("../inspect.js").Stack} */
