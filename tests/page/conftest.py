@@ -122,7 +122,11 @@ def start_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Open:
         opened = Opened(context.new_page())
         _listen(opened, file.as_uri())
         opened.page.goto(file.as_uri())
-        opened.page.wait_for_selector("#page[data-ready]")
+        try:
+            opened.page.wait_for_selector("#page[data-ready]")
+        except Exception as error:
+            said = opened.page.locator("#page").inner_text()[:200]
+            pytest.fail(f"the page of a {kind} did not open, but says {said!r}, and {opened.heard}: {error}")
         return opened
 
     return start

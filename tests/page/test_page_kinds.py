@@ -119,7 +119,7 @@ def test_a_guess_is_put_into_its_gap(open_page: Any) -> None:
     assert text.count("<mask>") == 1
     assert page.locator("#gaps mark").count() == 1
     opened.type("the fox saw a dog")
-    assert page.get_by_text("The text has no gap").is_visible()
+    assert page.get_by_text("There is no gap").is_visible()
 
 
 def test_labels_and_what_each_word_adds(open_page: Any) -> None:
@@ -141,4 +141,4 @@ def test_labels_and_what_each_word_adds(open_page: Any) -> None:
     assert [("against" in kind) for kind in words.evaluate_all("all => all.map((one) => one.className)")] == against
     other = next(name for name in found if name != label.label)
     page.locator("#labels").get_by_role("button", name=f"{other},").click()
-    opened.until(f"document.querySelector('#labels').textContent.includes('adds to “{other}”')")
+    opened.until(f"document.querySelector('#labels').textContent.includes('add to “{other}”')")

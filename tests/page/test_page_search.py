@@ -15,9 +15,9 @@ NAMES = ["text", "score", "logprob", "finished"]
 
 def next_logprobs(ids: list[int]) -> np.ndarray:
     """The library's log-probabilities behind `ids`, the unknown token left out as a search does."""
-    found, tokenizer = content("translator"), content("translator").target_tokenizer
+    model, tokenizer = user("translator").model, content("translator").target_tokenizer
     source = tokenizer.encode(TEXT)
-    logits = model_logits(found.model, source, bos=tokenizer.bos_id, eos=tokenizer.eos_id)(ids).astype(np.float64)
+    logits = model_logits(model, source, bos=tokenizer.bos_id, eos=tokenizer.eos_id)(ids).astype(np.float64)
     return logits - np.logaddexp.reduce(logits)
 
 
