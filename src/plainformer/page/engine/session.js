@@ -183,7 +183,7 @@ export class Session {
     return { predictions };
   }
 
-  /** The most probable tokens after the embeddings and after each layer, in the last pass: of those that it predicts. */
+  /** The most probable tokens after the embeddings and after each layer, of those that a pass predicts. */
   lens({ best = 5 } = {}) {
     const never = this.user.never ?? [];
     const lenses = logit_lens(this.stack(), this.seen);
