@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-WORDS = "I like pizza and you want a cup of tea but my friend has no time for us today".split()
+TEXT = "I like pizza and you want a cup of tea but my friend has no time for us today"
 LONG, SENTENCES, OPENINGS = 10, 20, 5
 PROMPT, NEW = "The morning was", 64
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -53,7 +53,7 @@ def main() -> int:
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         started = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
         print(f"Chromium {started.version}, {os.cpu_count()} cores")
-        found = _of_a_translator(started, _page(given.translator, Path(folder), " ".join(WORDS[:3])))
+        found = _of_a_translator(started, _page(given.translator, Path(folder), TEXT[:12]))
         if given.writer:
             found["a token (ms)"] = _of_a_writer(started, _page(given.writer, Path(folder), PROMPT))
         started.close()
@@ -88,8 +88,9 @@ def _of_a_translator(browser: Any, path: Path) -> dict[str, float]:
         openings.append(took)
         page.context.close()
     page, _ = _open(browser, path)
-    sentences = [" ".join((WORDS * 2)[at : at + LONG]) for at in range(SENTENCES)]
-    page.evaluate(READ, " ".join(reversed(WORDS[:LONG])))  # the first is of code that is not compiled yet
+    words = TEXT.split()
+    sentences = [" ".join((2 * words)[at : at + LONG]) for at in range(SENTENCES)]
+    page.evaluate(READ, " ".join(reversed(words[:LONG])))  # the first is of code that is not compiled yet
     took = [page.evaluate(READ, sentence) for sentence in sentences]
     page.context.close()
     return {

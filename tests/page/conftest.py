@@ -110,7 +110,15 @@ def start_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Open:
     """How `open_page` opens a page, which has to be closed."""
     folder, numbers = tmp_path_factory.mktemp("pages"), itertools.count()
 
-    def start(kind: str, *, text: str | None = None, size: tuple[int, int] = DESKTOP, theme: Any = "light") -> Opened:
+    def start(
+        kind: str,
+        *,
+        text: str | None = None,
+        size: tuple[int, int] = DESKTOP,
+        theme: Any = "light",
+        before: str = "",
+        drawn: str = "#page[data-ready]",
+    ) -> Opened:
         file = folder / f"{next(numbers)}.html"
         first = TEXTS[kind] if text is None else text
         file.write_text(page_of(carried(kind), title=f"A {kind}", text=first), encoding="utf-8")
@@ -121,9 +129,10 @@ def start_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Open:
         context.set_default_timeout(PATIENCE)
         opened = Opened(context.new_page())
         _listen(opened, file.as_uri())
+        opened.page.add_init_script(before)
         opened.page.goto(file.as_uri())
         try:
-            opened.page.wait_for_selector("#page[data-ready]")
+            opened.page.wait_for_selector(drawn)
         except Exception as error:
             said = opened.page.locator("#page").inner_text()[:200]
             pytest.fail(f"the page of a {kind} did not open, but says {said!r}, and {opened.heard}: {error}")
@@ -134,7 +143,10 @@ def start_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Open:
 
 @pytest.fixture
 def open_page(start_page: Open) -> Iterator[Open]:
-    """`open_page(kind, text=…, size=PHONE, theme="dark")`: the page of one of `small_models`, drawn."""
+    """`open_page(kind, text=…, size=PHONE, theme="dark")`: the page of one of `small_models`, drawn.
+
+    `before` is a script that runs before the page's own, `drawn` what is waited for.
+    """
     opened: list[Opened] = []
 
     def start(kind: str, **how: Any) -> Opened:
