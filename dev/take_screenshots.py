@@ -8,8 +8,8 @@ Each NAME=MODEL is one of SCENES; those that are not given stay as they are. The
     multi30k     plainformer train recipes/multi30k-tiny-quick.toml
     char-gpt     plainformer train recipes/char-gpt.toml
     shakespeare  plainformer train recipes/shakespeare-bpe.toml
-    captions     plainformer train recipes/masked-lm.toml --text train.en …
-    reviews      plainformer train recipes/classify.toml
+    captions     plainformer train recipes/masked-lm.toml --text train.en (of Multi30k)
+    authors      plainformer train classify --data passages.tsv, lines of Moby Dick and of Shakespeare, each with its author
 """
 
 import os
@@ -51,11 +51,12 @@ class Scene:
 
 
 CAPTION = (
-    "Ein kleiner Junge in einem roten T-Shirt und einer blauen Hose läuft mit seinem großen braunen Hund über eine "
-    "grüne Wiese, während seine Eltern auf einer Bank im Schatten eines alten Baumes sitzen und ihm lächelnd zusehen."
+    "A little boy in a red T-shirt and blue trousers is running across a green meadow with his big brown dog, while his "
+    "parents are sitting on a bench in the shade of an old tree and watching him."
 )
 LINES = "ROMEO:\nBut soft, what light"
-REVIEW = "The story is slow, but the two actors are wonderful, and I would watch it again."
+GAPS = "A man in a <mask> shirt is riding a <mask>."
+PASSAGE = "My lord, the night is cold, and I have seen no sail upon the sea."
 
 SCENES = [
     Scene("demo", "demo", "I like pizza"),
@@ -65,9 +66,9 @@ SCENES = [
     Scene("multi30k", "multi30k", CAPTION),
     Scene("char-gpt", "char-gpt", LINES),
     Scene("shakespeare", "shakespeare", LINES, theme="dark"),
-    Scene("captions", "captions", "A man in a <mask> shirt is riding a <mask> ."),
-    Scene("reviews", "reviews", REVIEW),
-    Scene("reviews-phone", "reviews", REVIEW, size=PHONE, theme="dark"),
+    Scene("captions", "captions", GAPS),
+    Scene("authors", "authors", PASSAGE),
+    Scene("authors-phone", "authors", PASSAGE, size=PHONE, theme="dark"),
 ]
 
 
