@@ -9,7 +9,7 @@ Each NAME=MODEL is one of SCENES; those that are not given stay as they are. The
     char-gpt     plainformer train recipes/char-gpt.toml
     shakespeare  plainformer train recipes/shakespeare-bpe.toml
     captions     plainformer train recipes/masked-lm.toml --text train.en (of Multi30k)
-    authors      plainformer train classify --data passages.tsv, lines of Moby Dick and of Shakespeare, each with its author
+    authors      plainformer train classify --data passages.tsv (of Moby Dick and Shakespeare, with the author)
 """
 
 import os
@@ -51,8 +51,8 @@ class Scene:
 
 
 CAPTION = (
-    "A little boy in a red T-shirt and blue trousers is running across a green meadow with his big brown dog, while his "
-    "parents are sitting on a bench in the shade of an old tree and watching him."
+    "A little boy in a red T-shirt and blue trousers is running across a green meadow with his big brown dog, while "
+    "his parents are sitting on a bench in the shade of an old tree and watching him."
 )
 LINES = "ROMEO:\nBut soft, what light"
 GAPS = "A man in a <mask> shirt is riding a <mask>."
