@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-TEXT = "I like pizza and you want a cup of tea but my friend has no time for us today"
+TEXT = "I like pizza and you want a cup of tea but my friend has no time for us two today"
 LONG, SENTENCES, OPENINGS = 10, 20, 5
 PROMPT, NEW = "The morning was", 64
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -40,7 +40,7 @@ WRITE = """async ([text, max_tokens]) => {
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    options = argparse.ArgumentParser(description="How large and how quick a page is.")
     options.add_argument("translator", type=Path, help="a model folder, or a run")
     options.add_argument("--writer", type=Path, help="a language model's")
     given = options.parse_args()

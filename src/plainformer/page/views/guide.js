@@ -36,8 +36,8 @@ const PARTS = [
   [
     ["beam_tree"],
     "The beam",
-    "The first good word is not always the way to the best sentence. So several beginnings are kept side by side, and " +
-      "the weakest dropped at each step.",
+    "The first good word is not always the way to the best sentence. So several beginnings are kept side by side, " +
+      "and the weakest dropped at each step.",
   ],
   [
     ["next_token"],

@@ -33,8 +33,8 @@ export function first_of_the_largest(numbers) {
  * @param {Float32Array} logits (rows)
  * @param {object} settings
  * @returns {{kept: Float32Array, ranked: number[], beyond: number[], probability: Float32Array, cut: Map<number,
- *   string>}} `ranked` are the tokens that top-k leaves, best first, with their `probability` among these, `beyond` those
- *   that it cuts; `cut` says by which setting a token of `ranked` was cut
+ *   string>}} `ranked` are the tokens that top-k leaves, best first, with their `probability` among these, `beyond`
+ *   those that it cuts; `cut` says by which setting a token of `ranked` was cut
  */
 export function likely(logits, settings) {
   const best = logits[first_of_the_largest(logits)];
