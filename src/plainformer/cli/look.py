@@ -7,7 +7,6 @@ import typer
 
 from plainformer.cli.base import BaseOption
 from plainformer.cli.reading import check_source, one_text
-from plainformer.cli.usage import in_options
 from plainformer.cli.work import begin_work, say_aside
 
 OWN = ("best", "last", "average")  # folders of a run, which is what has a name
@@ -48,8 +47,7 @@ def look(
 
     name = _name(model)
     path = check_path(Path(f"{name}.html") if output is None else output, overwrite)
-    with in_options({"weights": weights, "max_size": max_size}):
-        check_options(weights, max_size)
+    check_options(weights, max_size)
     begin_work()
     user, given = load(model, base=base, say=say_aside), one_text(text, file, "text")
     options = {"title": name if title is None else title, "max_size": max_size, "overwrite": overwrite}

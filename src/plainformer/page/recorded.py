@@ -61,7 +61,7 @@ def recording_of(seen: Look, content: ModelFolder, why: str) -> Recording:
     """All that a look saw.
 
     Args:
-        seen: with at least `BEST` predictions of each place.
+        seen: the look; its lens has as many predictions of each place as were asked for, and at most `LENS` are kept.
         content: the model that was looked at, with its tokenizers and settings.
         why: the model does not travel: a sentence for the reader.
     """

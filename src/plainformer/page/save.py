@@ -23,7 +23,7 @@ from plainformer.models.parameters import named_parameters
 from plainformer.page.bundle import TravelDtype, bundle
 from plainformer.page.document import page_of, recorded_page_of
 from plainformer.page.readable import check_tokenizer
-from plainformer.page.recorded import BEST, recording_of
+from plainformer.page.recorded import LENS, recording_of
 from plainformer.spelling import option
 
 MEGABYTE = 1_000_000
@@ -114,14 +114,22 @@ def check_options(weights: str, max_size: float) -> None:
     """Raises InputError for what cannot be."""
     if weights not in get_args(TravelDtype):
         named = weights if isinstance(weights, str) else shown(weights)
-        raise InputError(f"a page has no {named} weights", where="weights", fix=f"choose {', '.join(BYTES)}")
+        raise InputError(
+            f"a page has no {named} weights",
+            where=option("weights", python="weights"),
+            fix=f"choose {', '.join(BYTES)}",
+        )
     if (
         isinstance(max_size, bool)
         or not isinstance(max_size, int | float)
         or not math.isfinite(max_size)
         or max_size <= 0
     ):
-        raise InputError(f"a page of {max_size} MB was asked for", where="max_size", fix="give more than 0")
+        raise InputError(
+            f"a page of {max_size} MB was asked for",
+            where=option("max_size", python="max_size"),
+            fix="give more than 0",
+        )
 
 
 def _content(user: User, model: Any) -> ModelFolder:
@@ -156,6 +164,5 @@ def _said_of_size(max_size: float) -> str:
 
 
 def _recorded(seen: Look | User, content: ModelFolder, text: str, why: str, title: str) -> str:
-    if not isinstance(seen, Look) or min(map(len, seen.predictions), default=0) < BEST:
-        seen = (seen.subject.user if isinstance(seen, Look) else seen).look(text, top=BEST)
-    return recorded_page_of(recording_of(seen, content, why), title=title or text, text=text)
+    whole = seen if isinstance(seen, Look) else seen.look(text, top=LENS)
+    return recorded_page_of(recording_of(whole, content, why), title=title or text, text=text)

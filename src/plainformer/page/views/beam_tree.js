@@ -49,6 +49,8 @@ function controls(page, pruned) {
   const change = setting_changer(page.store);
   const alpha = { name: "alpha", title: "alpha", min: 0, max: 2, step: 0.1, said: (value) => value.toFixed(1) };
   const alphas = slider(page, VIEW, alpha, change);
+  const show_pruned = h("div", { class: "setting" }, h("label", { for: `${VIEW}-pruned` }, "Show pruned"), pruned);
+  if (page.description.recorded) return h("div", { class: "settings" }, show_pruned);
   const show = () => (alphas.querySelector("input").disabled = setting(page, "length_penalty") === "none");
   page.store.on(["settings"], show);
   show();
@@ -58,7 +60,7 @@ function controls(page, pruned) {
     slider(page, VIEW, { name: "beam_size", title: "Beam width", min: 1, max: 12, step: 1 }, change),
     choice(page, VIEW, { name: "length_penalty", title: "Length penalty", options: KINDS }, change),
     alphas,
-    h("div", { class: "setting" }, h("label", { for: `${VIEW}-pruned` }, "Show pruned"), pruned),
+    show_pruned,
     restore(page, VIEW, SETTINGS),
   );
 }
@@ -211,9 +213,10 @@ function fate_of(result, { token, step, fate, reason }, id) {
 }
 
 /** Has the search begin with a path. */
-function go_on({ store }, ids) {
+function go_on({ store, description }, ids) {
   const go = () => store.set({ written: ids });
-  return ids.length > 0 && h("button", { class: "force", on: { click: go } }, "Search on from here");
+  const can_go = ids.length > 0 && !description.recorded;
+  return can_go && h("button", { class: "force", on: { click: go } }, "Search on from here");
 }
 
 function let_go({ store }) {

@@ -15,6 +15,7 @@ const ASKS = {
 /** @returns {HTMLElement} */
 export function entry({ store, description }) {
   const { kind, mask, recorded, why } = description;
+  const has_gaps = mask && !recorded;
   const area = h("textarea", { id: "text", rows: 2, dir: "auto", spellcheck: "false", autocomplete: "off" });
   area.value = store.get("text");
   area.readOnly = Boolean(recorded);
@@ -48,7 +49,7 @@ export function entry({ store, description }) {
     "div",
     { class: "entry" },
     h("label", { for: "text" }, ASKS[kind]),
-    h("div", { class: "row" }, area, mask && !recorded && h("button", { class: "gap", on: { click: gap } }, `Gap ${mask}`)),
+    h("div", { class: "row" }, area, has_gaps && h("button", { class: "gap", on: { click: gap } }, `Gap ${mask}`)),
     (is_translator(description) || kind.endsWith("classifier")) && h("p", { class: "said" }, "→ ", output),
     recorded && h("p", { id: "recorded" }, `This text cannot be changed here: ${why}`),
     note,

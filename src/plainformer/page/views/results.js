@@ -26,6 +26,7 @@
 
 const BEST = 12; // predictions that are kept of each place
 const LENS = 5; // and of each layer
+const KEPT = 24; // arrays of a pass that are kept, the last ones asked for
 const WORDS = 12; // of a text with no more, each is left out before anything is shown; else the views ask for that
 
 /** What a result is asked for while another text is being read. */
@@ -143,8 +144,11 @@ export class Results {
     const known = new Map();
     return (name, head) => {
       const key = `${name} ${head}`;
-      if (!known.has(key)) known.set(key, this.array(serial, name, head));
-      return known.get(key);
+      const found = known.get(key) ?? this.array(serial, name, head);
+      known.delete(key);
+      known.set(key, found); // as the last
+      if (known.size > KEPT) known.delete(known.keys().next().value);
+      return found;
     };
   }
 
