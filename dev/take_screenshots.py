@@ -23,7 +23,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 PICTURES = Path(__file__).parents[1] / "docs" / "page"
-DESKTOP, PHONE = (1400, 1000), (390, 844)
+DESKTOP, TALL, PHONE = (1400, 1000), (1400, 1460), (390, 844)
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium"
 
 
@@ -59,8 +59,8 @@ GAPS = "A man in a <mask> shirt is riding a <mask>."
 PASSAGE = "My lord, the night is cold, and I have seen no sail upon the sea."
 
 SCENES = [
-    Scene("demo", "demo", "I like pizza"),
-    Scene("demo-dark", "demo", "I like pizza", theme="dark"),
+    Scene("demo", "demo", "I like pizza", size=TALL),
+    Scene("demo-dark", "demo", "I like pizza", size=TALL, theme="dark"),
     Scene("demo-phone", "demo", "I like pizza", size=PHONE),
     Scene("demo-phone-dark", "demo", "I like pizza", size=PHONE, theme="dark"),
     Scene("multi30k", "multi30k", CAPTION),
