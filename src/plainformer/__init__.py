@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from plainformer.models.language_model import LanguageModel
     from plainformer.models.presets import PRESETS
     from plainformer.models.transformer import Transformer
+    from plainformer.page.save import save_page
     from plainformer.recipe import (
         ClassificationRecipe,
         LanguageRecipe,
@@ -68,6 +69,7 @@ __all__ = [
     "load",
     "load_recipe",
     "run_recipe",
+    "save_page",
 ]
 
 
@@ -105,5 +107,6 @@ __getattr__ = lazily(
         "load": "decode.load",
         "load_recipe": "recipe",
         "run_recipe": "runs.run",
+        "save_page": "page.save",
     },
 )

@@ -38,6 +38,7 @@ PROMISED = [
     "load",
     "load_recipe",
     "run_recipe",
+    "save_page",
 ]
 
 

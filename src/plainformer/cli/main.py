@@ -23,6 +23,7 @@ from plainformer.cli import (
     generate,
     import_,
     info,
+    look,
     merge,
     plot,
     recipes,
@@ -81,7 +82,7 @@ for verb in (
     *(train.train, translate.translate, generate.generate, score.score),
     *(fill.fill, classify.classify, embed.embed),
     *(evaluate.evaluate, info.info, merge.merge, demo.demo),
-    *(plot.plot, figures.figures),
+    *(look.look, plot.plot, figures.figures),
     *(import_.import_, export.export, verify.verify),
     *(recipes.recipes, settings.settings),
 ):

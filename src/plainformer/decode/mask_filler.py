@@ -1,7 +1,7 @@
 """A text with a gap in, what could stand there out: a masked language model with its tokenizer."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Unpack
 
@@ -23,14 +23,13 @@ from plainformer.decode.texts import HowRead, OnCut, check_known, enclose, locat
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, instance, string, strings, whole
-from plainformer.inspect.look import Look, Subject, look_at, most_probable
+from plainformer.inspect.look import Look, Reading, Subject, look_at, most_probable, reading_of
 from plainformer.inspect.tokens import tokens_of
 from plainformer.models.encoder import MaskedLanguageModel
 from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Float, Ids, Int, Valid
 from plainformer.spelling import option
 from plainformer.tokenizer import Tokenizer
-from plainformer.tokenizer.truncation import said_of_cut, truncated
 from plainformer.tokenizer.vocabulary import special_tokens, token_texts
 
 PLACES = 8  # gaps of a text that are computed together, or a multiple: every new number is compiled anew
@@ -142,15 +141,17 @@ class MaskFiller:
         Raises:
             InputError: the text is empty or holds what the vocabulary does not have.
         """
+        read = self.read(text)
+        subject = Subject(self.model, "masked", (read.ids,), [], self.tokenizer, most_probable(top), self)
+        return look_at(subject, text, (), tokens_of(self.tokenizer, read.ids), notes=read.notes)
+
+    def read(self, text: str) -> Reading:
+        """What the model reads of a text. Raises InputError as `look`."""
         self.check_head()
         if not string(text, "text").strip():
             raise InputError("the text is empty", fix="give some text")
-        most, ids = self.max_text_tokens, self._with_gaps(text, "text")
-        notes = () if len(ids) <= most else (said_of_cut(1, "text 1", most, "head"),)
-        ids = truncated(ids, most, "head")
-        ids = enclose(self.tokenizer, ids) if self.model.config.add_cls_sep else ids
-        subject = Subject(self.model, "masked", (ids,), [], self.tokenizer, most_probable(top))
-        return look_at(subject, text, (), tokens_of(self.tokenizer, ids), notes=notes)
+        read = reading_of(self._with_gaps(text, "text"), self.max_text_tokens, "head")
+        return replace(read, ids=enclose(self.tokenizer, read.ids)) if self.model.config.add_cls_sep else read
 
     def embed(self, texts: Sequence[str], **how: Unpack[HowRead]) -> NDArray[np.float32]:
         """The vector of each text, (texts, width): the mean of its hidden states, or what `vectors` says.

@@ -15,13 +15,13 @@ from plainformer.decode.texts import HowRead, check_not_blank, encode_texts
 from plainformer.errors import InputError, shown
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, instance, string
-from plainformer.inspect.look import Look, Subject, look_at, most_probable
+from plainformer.inspect.look import Look, Reading, Subject, look_at, most_probable, reading_of
 from plainformer.inspect.tokens import tokens_of
 from plainformer.models.encoder import Classifier
 from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Float, Ids, Valid
 from plainformer.tokenizer import Tokenizer
-from plainformer.tokenizer.truncation import Truncate, check_way, said_of_cut
+from plainformer.tokenizer.truncation import Truncate, check_way
 
 
 @dataclass(frozen=True)
@@ -124,20 +124,26 @@ class TextClassifier:
         Raises:
             InputError: as `classify`.
         """
-        cut: list[str] = []
-        how: Any = {"allow_unknown": allow_unknown, "on_cut": cut.extend}
+        read = self.read(text, allow_unknown=allow_unknown)
+        subject = Subject(self.model, "classification", (read.ids,), [], self.tokenizer, most_probable(top), self)
+        how: Any = {"allow_unknown": allow_unknown, "on_cut": lambda places: None}
+        tokens, left_out = tokens_of(self.tokenizer, read.ids), self._left_out(text, how)
+        return look_at(subject, text, (), tokens, left_out=left_out, notes=read.notes)
+
+    def read(self, text: str, *, allow_unknown: bool = False) -> Reading:
+        """What the model reads of a text. Takes and raises as `look`."""
+        how: Any = {"allow_unknown": allow_unknown, "on_cut": lambda places: None}
         ids = self.encode([string(text, "text")], **how)[0]
-        notes = (said_of_cut(1, "text 1", self.max_text_tokens, self.truncate),) if cut else ()
-        subject = Subject(self.model, "classification", (ids,), [], self.tokenizer, most_probable(top))
-        tokens, left_out = tokens_of(self.tokenizer, ids), self._left_out(text, how)
-        return look_at(subject, text, (), tokens, left_out=left_out, notes=notes)
+        whole = reading_of(self.tokenizer.encode(text), self.max_text_tokens, self.truncate)
+        return replace(whole, ids=ids)
 
     def _left_out(self, text: str, how: Any) -> tuple[tuple[str, dict[str, float]], ...]:
         """For each word, by how much the probability of every label falls when the text is without it."""
         spans = [match.span() for match in re.finditer(r"\S+", text)]
         if len(spans) < 2:
             return ()  # without its only word there is no text
-        found = np.exp(self.logprobs([text, *(text[:start] + text[end:] for start, end in spans)], **how))
+        others = [(text[:start] + text[end:].lstrip()).strip() for start, end in spans]  # one space goes with the word
+        found = np.exp(self.logprobs([text, *others], **how))
         changes = found[0] - found[1:]
         return tuple(
             (text[start:end], dict(zip(self.labels, change.tolist(), strict=True)))

@@ -15,14 +15,13 @@ from plainformer.decode.texts import encode_texts, locations
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, callables, instance, string, strings, whole
-from plainformer.inspect.look import Look, Subject, look_at, most_probable, of_weights
+from plainformer.inspect.look import Look, Reading, Subject, look_at, most_probable, of_weights, reading_of
 from plainformer.inspect.tokens import tokens_of
 from plainformer.models.language_model import LanguageModel
 from plainformer.quantize.linear import Precision
 from plainformer.quantize.prepare import prepare
 from plainformer.tokenizer import Tokenizer
 from plainformer.tokenizer.stream import TextStream
-from plainformer.tokenizer.truncation import said_of_cut, truncated
 
 MOST_ROWS = 64  # written together
 MOST_PLACES = 2**14  # of all of them, whose keys and values are kept: what bounds memory
@@ -232,11 +231,15 @@ class TextGenerator:
         Raises:
             InputError: the text is empty or holds what the vocabulary does not have.
         """
+        read = self.read(text)
+        subject = Subject(self.model, "text", (read.ids,), [], self.tokenizer, most_probable(top), self)
+        notes = (*read.notes, *of_weights(self.weights))
+        return look_at(subject, text, (), tokens_of(self.tokenizer, read.ids), notes=notes)
+
+    def read(self, text: str) -> Reading:
+        """What the model reads of a text. Raises InputError as `look`."""
         ids, most = self._encode([string(text, "text")], "text")[0], self.model.config.context
-        notes = () if len(ids) <= most else (said_of_cut(1, "text 1", most, "tail"),)
-        ids = truncated(ids, most, "tail")
-        subject = Subject(self.model, "text", (ids,), [], self.tokenizer, most_probable(top))
-        return look_at(subject, text, (), tokens_of(self.tokenizer, ids), notes=(*notes, *of_weights(self.weights)))
+        return reading_of(ids, most, "tail")
 
     def score(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[TextScore]:
         """The log-probability that the model gives to each text.

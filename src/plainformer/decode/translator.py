@@ -19,7 +19,7 @@ from plainformer.decode.translate_batches import allowed_mask, generate
 from plainformer.errors import InputError, some_of
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, callables, instance, string, strings, whole
-from plainformer.inspect.look import Look, Subject, look_at, most_probable, of_weights
+from plainformer.inspect.look import Look, Reading, Subject, look_at, most_probable, of_weights
 from plainformer.inspect.tokens import tokens_of
 from plainformer.models.transformer import Transformer
 from plainformer.quantize.linear import Precision
@@ -153,12 +153,9 @@ class Translator:
         Raises:
             InputError: as `translate`, and for a blank text.
         """
-        ids = self._source_of(text)
-        settings, tree = self._settings(changes), None
-        special, notes = self._special(), list(of_weights(self.weights))
-        if unknown := self.source_tokenizer.unknown_pieces(text):
-            pieces = some_of([repr(piece.strip()) for piece in unknown])
-            notes.append(f"the model's vocabulary does not have {pieces}, which is read as unknown")
+        read = self.read(text)
+        ids, settings, tree = read.ids[:-1], self._settings(changes), None
+        special, notes = self._special(), [*of_weights(self.weights), *read.notes]
         if target is None:
             tree, found, differs = self._searched(ids, settings)
             notes += differs
@@ -166,18 +163,22 @@ class Translator:
         else:
             chosen = [*self.target_tokenizer.encode(string(target, "target")), special["eos"]]
             self._check_fit([chosen[:-1]], ["target"], MOST_SOURCE)
-        source, read = [*ids, special["source_eos"]], [special["bos"], *chosen[:-1]]
-        subject = Subject(self.model, "translation", (source, read), chosen, self.target_tokenizer, most_probable(top))
-        tokens = tokens_of(self.source_tokenizer, source), tokens_of(self.target_tokenizer, read)
+        inputs = read.ids, [special["bos"], *chosen[:-1]]
+        subject = Subject(self.model, "translation", inputs, chosen, self.target_tokenizer, most_probable(top), self)
+        tokens = tokens_of(self.source_tokenizer, inputs[0]), tokens_of(self.target_tokenizer, inputs[1])
         return look_at(subject, text, *tokens, beam=tree, notes=tuple(notes))
 
-    def _source_of(self, text: str) -> list[int]:
-        """The ids of a text that is looked at."""
+    def read(self, text: str) -> Reading:
+        """What the model reads of a text, its end of sentence among it. Raises InputError as `look`."""
         if not string(text, "text").strip():
             raise InputError("the text is empty", fix="give some text")
         ids = self.source_tokenizer.encode(text)
         self._check_fit([ids], ["text"], MOST_SOURCE)
-        return ids
+        unknown, notes = tuple(piece.strip() for piece in self.source_tokenizer.unknown_pieces(text)), ()
+        if unknown:
+            pieces = some_of([repr(piece) for piece in unknown])
+            notes = (f"the model's vocabulary does not have {pieces}, which is read as unknown",)
+        return Reading([*ids, self.source_tokenizer.eos_id], unknown=unknown, notes=notes)
 
     def _settings(self, changes: dict[str, Any]) -> GenerationSettings:
         if self.unusable is not None:

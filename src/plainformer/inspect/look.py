@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+import plainformer
 from plainformer.errors import InputError, some_of
 from plainformer.extras import require
 from plainformer.given import whole
@@ -33,6 +34,7 @@ from plainformer.nn.trace import traced
 from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array
 from plainformer.tokenizer import Tokenizer
+from plainformer.tokenizer.truncation import Truncate, kept_of, truncated
 
 Kind = Literal["translation", "text", "masked", "classification"]
 PLACES = 8  # tokens that texts are padded to, or a multiple: every new number is compiled anew
@@ -50,8 +52,28 @@ Ranked = tuple[Prediction, ...]
 
 
 @dataclass(frozen=True)
+class Reading:
+    """What a model reads of a text.
+
+    Attributes:
+        ids: as it reads them.
+        cut: how many tokens of the text are not among them, since they do not fit.
+        unknown: what the vocabulary does not have, which is read as unknown.
+        notes: both, in words.
+    """
+
+    ids: list[int]
+    cut: int = 0
+    unknown: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Subject:
-    """What was looked at: a model, and the ids that it was given. A classifier's `chosen` is its label."""
+    """What was looked at: a model, and the ids that it was given. A classifier's `chosen` is its label.
+
+    user: what looked (a `Translator`, a `TextGenerator`, …), which has the tokenizers and the settings.
+    """
 
     model: Model
     kind: Kind
@@ -59,6 +81,7 @@ class Subject:
     chosen: list[int]  # at each position the id whose logit is of interest
     tokenizer: Tokenizer  # of what is predicted
     top: int
+    user: Any = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -195,6 +218,10 @@ class Look:
         """`plot` as a PNG or SVG, by the suffix of the path. Raises InputError as it does, and for another suffix."""
         chart.save(self.plot(what, head=head, position=position), Path(path))
 
+    def save_page(self, path: str | Path, **how: Any) -> Any:
+        """An HTML file that shows all this in a browser: `plainformer.save_page` (takes and raises what it does)."""
+        return plainformer.save_page(self, path, **how)
+
     def _repr_html_(self) -> str:
         return html.page_of(self)
 
@@ -237,6 +264,13 @@ class Look:
 def of_weights(weights: str) -> tuple[str, ...]:
     """What there is to say where a model decodes with rounded weights: it is looked at as it was loaded."""
     return () if weights == "float32" else (f"shown in float32; decoding has {weights} weights, and may say otherwise",)
+
+
+def reading_of(ids: Sequence[int], most: int, way: Truncate) -> Reading:
+    """What is read of a text's ids, where `most` of them are read and `way` says which."""
+    cut = max(0, len(ids) - most)
+    said = f"the text has {len(ids):,} tokens, of which the model reads {kept_of(most, way)}: {cut:,} are cut"
+    return Reading(truncated(ids, most, way), cut, notes=(said,) if cut else ())
 
 
 def most_probable(top: int) -> int:

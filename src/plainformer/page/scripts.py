@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 
 ENGINE = Path(__file__).parent / "engine"
-"""Where the modules are that run a model; `worker.js` there is the entry of its worker."""
+"""Where the modules are that run a model."""
 
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "(\.[^"]+)";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let)\*? (\w+))", re.MULTILINE)

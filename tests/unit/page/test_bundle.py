@@ -6,13 +6,14 @@ import json
 import jax
 import numpy as np
 import pytest
-from test_engine_models import MODELS, content_of
+from test_engine_models import MODELS
 
 from plainformer.errors import InputError
 from plainformer.folder import ModelFolder
 from plainformer.models.parameters import named_parameters, with_weights
 from plainformer.page.bundle import bundle, rounded
 from plainformer.tokenizer import train_character
+from random_models import content_of
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,13 @@
 from typing import Any
 
 import pytest
-from test_engine_models import MODELS, TEXT, content_of
+from test_engine_models import MODELS, TEXT
 
 from plainformer.decode.mask_filler import MaskFiller
 from plainformer.decode.texts import enclose
 from plainformer.page.bundle import bundle
-from plainformer.tokenizer import SpecialTokens, train_bpe, train_character
+from plainformer.tokenizer import SpecialTokens, train_bpe, train_character, train_word
+from random_models import content_of
 
 SINGLE = {name: sizes for name, sizes in MODELS.items() if "labels" not in sizes}
 
@@ -90,6 +91,15 @@ def test_what_goes_wrong_is_one_line(ask) -> None:
     blank, unknown = ask(translator, ("search", {"text": " \n"}), ("forward", {"text": "fox 猫"}))
     assert blank == {"error": "the text is empty"}
     assert unknown["unknown"] == ["猫"]  # a translator reads it as the unknown token, and it is said
+
+
+@pytest.mark.parametrize("text", ["the fox 猫", "fox dogs the猫 dogs", "the\tfox", "dogs"])
+def test_what_a_vocabulary_of_words_lacks_are_words(text: str, ask) -> None:
+    tokenizer = train_word([TEXT], 40)
+    packed = bundle(content_of(MODELS["a classifier by the mean"], tokenizer), {})
+    (found,) = ask(packed, ("tokens", {"text": text}))
+    assert found["unknown"] == [piece.removeprefix(" ") for piece in tokenizer.unknown_pieces(text)]
+    assert found["unknown"]
 
 
 def test_a_token_is_shown_with_its_text_and_its_bytes(ask) -> None:

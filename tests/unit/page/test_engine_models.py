@@ -3,18 +3,15 @@
 from typing import Any
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from plainformer.equations.rope_scaling import RopeScaling
-from plainformer.folder import ModelFolder
-from plainformer.models import EncoderConfig, LanguageModelConfig, TransformerConfig
-from plainformer.models.parameters import abstract_model, named_shapes, with_weights
 from plainformer.nn.trace import traced
 from plainformer.page.bundle import bundle, rounded
 from plainformer.tokenizer import SpecialTokens, Tokenizer, train_character
+from random_models import content_of
 
 CLOSE = 1e-4  # of logits: float32 sums in another order, where the largest are some tens
 TEXT = "the quick brown fox, and a lazy dog: über!"
@@ -154,28 +151,6 @@ MODELS: dict[str, dict[str, Any]] = {
     },
     "ALiBi, keys shared": {"d_model": 50, "d_ff": 58, "heads": 10, "kv_heads": 5, "layers": 2, "position": "alibi"},
 }
-
-
-def content_of(sizes: dict[str, Any], tokenizer: Tokenizer, *, sharpness: float = 1.0) -> ModelFolder:
-    """A random model of these sizes, whose biases and scales are no zeros and ones.
-
-    With a `sharpness` above 1 its matrices are larger, and predictions far from uniform.
-    """
-    vocab = tokenizer.vocab_size
-    if "encoder_layers" in sizes:
-        config: Any = TransformerConfig(vocab, vocab, **sizes)
-    elif "labels" in sizes or "mlm_transform" in sizes:
-        config = EncoderConfig(vocab=vocab, **sizes)
-    else:
-        config = LanguageModelConfig(vocab=vocab, **sizes)
-    skeleton, random = abstract_model(config), np.random.default_rng(3)
-
-    def drawn(name: str, shape: tuple[int, ...]) -> jax.Array:
-        spread = 0.2 if len(shape) == 1 else sharpness / np.sqrt(min(shape))
-        return jnp.asarray((name.endswith("scale") + spread * random.standard_normal(shape)).astype(np.float32))
-
-    weights = {name: drawn(name, shape) for name, shape in named_shapes(skeleton).items()}
-    return ModelFolder(with_weights(skeleton, weights), tokenizer, tokenizer)
 
 
 @pytest.fixture(scope="module")

@@ -22,6 +22,7 @@ OWN: dict[str, set[str]] = {
     "models/build": {"make_decoder_layers"},
     "models/transformer": {"finished", "summed"},
     "decode/beam": {"extend_by"},
+    "decode/sampling": {"what_is_kept"},
     "decode/settings": {"PENALTIES", "bound", "is_full", "length_weights"},
     "decode/texts": {"encode_text", "unknown_characters"},
 }

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_engine_models import CLOSE, content_of, numbers
+from test_engine_models import CLOSE, numbers
 
 from plainformer.decode import GenerationSettings, SamplingSettings
 from plainformer.decode.length_penalty import length_weights
@@ -14,6 +14,7 @@ from plainformer.folder import ModelFolder
 from plainformer.models.parameters import abstract_model, named_parameters, with_weights
 from plainformer.page.bundle import bundle, rounded
 from plainformer.tokenizer import train_character
+from random_models import content_of
 
 WORDS = ["a", "red", "fox", "saw", "the", "lazy", "dog", "near", "an", "old", "oak"]
 SIZES: dict[str, Any] = {"d_model": 24, "d_ff": 36, "heads": 3, "encoder_layers": 1, "decoder_layers": 2} | {
@@ -126,13 +127,22 @@ def test_a_step_says_what_each_setting_cuts(writer: ModelFolder, ask) -> None:
     packed = bundle(writer, asdict(SamplingSettings()))
     settings = {"top_k": 12, "top_p": 0.9, "min_p": 0.02, "temperature": 2.0}
     one, rest = ask(packed, ("step", {"text": "a dog", "settings": settings}), ("step", {"text": "a dog", "best": 99}))
-    shown = one["predictions"]
-    assert len(shown) == 12
-    assert sum(prediction["drawn"] for prediction in shown) == pytest.approx(1.0, abs=1e-5)
-    assert one["kept"] == sum(prediction["cut"] is None for prediction in shown)
-    assert sum(prediction["probability"] for prediction in rest["predictions"]) == pytest.approx(1.0, abs=1e-5)
-    before = np.cumsum([0.0, *(prediction["drawn"] for prediction in shown)])
-    assert [p["cut"] == "top_p" for p in shown] == [at >= 0.9 for at in before[:-1]]
+    shown, whole = one["predictions"], rest["predictions"]
+    assert sum(prediction["probability"] for prediction in whole) == pytest.approx(1.0, abs=1e-5)
+    assert [prediction["id"] for prediction in shown] == [prediction["id"] for prediction in whole]
+    tempered = np.sqrt([prediction["probability"] for prediction in whole[:12]])
+    tempered /= tempered.sum()
+    before = np.cumsum(tempered) - tempered
+    cuts = [
+        "top_p" if at >= 0.9 else "min_p" if of < 0.02 * tempered[0] else None
+        for at, of in zip(before, tempered, strict=True)
+    ]
+    assert [prediction["cut"] for prediction in shown] == [*cuts, *["top_k"] * (len(whole) - 12)]
+    kept = np.where([cut is None for cut in cuts], tempered, 0.0)
+    assert np.array([p["drawn"] for p in shown[:12]]) == pytest.approx(kept / kept.sum(), abs=1e-5)
+    assert one["kept"] == cuts.count(None)
+    beyond = sum(prediction["probability"] for prediction in whole[12:])
+    assert one["cuts"]["top_k"] == {"tokens": len(whole) - 12, "probability": pytest.approx(beyond, abs=1e-5)}
 
 
 def test_a_layer_off_is_the_model_without_it_and_all_heads_off_are_attention_off(ask) -> None:

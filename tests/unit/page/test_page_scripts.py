@@ -5,11 +5,13 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from test_engine_models import MODELS, content_of
+from test_engine_models import MODELS
 
 from plainformer.page.bundle import bundle
+from plainformer.page.document import VIEWS
 from plainformer.page.scripts import ENGINE, as_script
 from plainformer.tokenizer import train_character
+from random_models import content_of
 
 WORKER = """
 globalThis.self = { postMessage: (message) => console.log(JSON.stringify(message)) };
@@ -22,7 +24,7 @@ asked.forEach(([method, asked], id) => self.onmessage({ data: { id, method, aske
 
 def test_the_worker_as_one_script_answers_messages(node: Path, tmp_path: Path) -> None:
     script, model, test = (tmp_path / name for name in ("worker.js", "bundle.json", "test.cjs"))
-    script.write_text(as_script(ENGINE / "worker.js"), encoding="utf-8")
+    script.write_text(as_script(VIEWS / "main.js"), encoding="utf-8")
     content = content_of(MODELS["GPT-2"], train_character(["the quick fox"]))
     model.write_text(bundle(content, {}).to_json(), encoding="utf-8")
     test.write_text(WORKER, encoding="utf-8")
@@ -62,7 +64,7 @@ def test_what_cannot_be_joined_is_refused(text: str, message: str, tmp_path: Pat
 
 
 def test_modules_keep_the_sizes_of_the_house() -> None:
-    for path in ENGINE.rglob("*.js"):
+    for path in (*ENGINE.rglob("*.js"), *VIEWS.rglob("*.js")):
         lines = path.read_text(encoding="utf-8").splitlines()
         assert len(lines) <= 400, path
         assert max(map(len, lines)) <= 120, path

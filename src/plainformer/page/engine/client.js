@@ -21,6 +21,10 @@ export function connect(worker) {
     if (error === undefined) resolve(result);
     else reject(new Error(error));
   };
+  worker.onerror = ({ message }) => {
+    for (const { reject } of waiting.values()) reject(new Error(message || "the browser does not start its worker"));
+    waiting.clear();
+  };
   return (method, asked = {}) =>
     new Promise((resolve, reject) => {
       waiting.set(++last, { resolve, reject });

@@ -6,6 +6,7 @@
 import { ACTIVATIONS } from "./equations/activations.js";
 import { matmul } from "./equations/linear.js";
 import { log_softmax, softmax, top_k } from "./equations/softmax.js";
+import { FirstToken } from "./nn/pooling.js";
 import { Tensor } from "./tensor.js";
 
 /**
@@ -63,7 +64,34 @@ export function logit_lens({ prefix, layers, norm, project }, seen) {
  * @returns {{name: string, value: number}[]} by the names of `inspect.attribution`
  */
 export function attribution(stack, seen, position, token) {
-  const { prefix, layers, norm, embedding_norm = null, transform = null, output } = stack;
+  const { transform = null, output } = stack;
+  let parts = hidden_parts(stack, seen, position);
+  if (transform !== null) {
+    const mapped = through_dense(transform.dense, ACTIVATIONS[transform.activation], parts, "transform/bias");
+    parts = through(transform.norm, mapped, "transform/norm");
+  }
+  return of_logit(parts, output.column(token), output.bias && output.bias.data[token]);
+}
+
+/**
+ * The same of a classifier's label, whose logit is told from all positions or from the first, as it pools.
+ * @param {Stack & {pooling: object}} stack its `output` is a linear map
+ * @param {Map<string, Tensor>} seen its trace
+ * @param {number} label its number
+ * @returns {{name: string, value: number}[]}
+ */
+export function label_attribution(stack, seen, label) {
+  const { pooling, output } = stack;
+  const is_first = pooling instanceof FirstToken;
+  const parts = is_first
+    ? through_dense(pooling.dense, Math.tanh, hidden_parts(stack, seen, 0), "pooling/bias")
+    : mean_parts(stack, seen);
+  const column = Float32Array.from({ length: output.weight.rows }, (_, i) => output.weight.row(i)[label]);
+  return of_logit(parts, column, output.bias && output.bias.data[label]);
+}
+
+/** What each part of the model added to the last hidden state at a position. */
+function hidden_parts({ prefix, layers, norm, embedding_norm = null }, seen, position) {
   const embeddings = ["token", "type", "position"].map((name) => `${prefix}embedding/${name}`);
   const names = embeddings.filter((name) => seen.has(name));
   let parts = names.map((name) => ({ name, vector: Float64Array.from(seen.get(name).row(position)) }));
@@ -75,31 +103,47 @@ export function attribution(stack, seen, position, token) {
       parts = through(residual.is_after ? residual.norm : null, [...parts, ...added], `${name}/norm`);
     });
   });
-  parts = through(norm, parts, `${prefix}norm`);
-  if (transform !== null) parts = through(transform.norm, through_dense(transform, parts), "transform/norm");
-  const column = output.column(token);
+  return through(norm, parts, `${prefix}norm`);
+}
+
+/** The mean over all positions of what each part added. */
+function mean_parts(stack, seen) {
+  const seq = seen.get("hidden").rows;
+  const mean = hidden_parts(stack, seen, 0);
+  for (let position = 1; position < seq; position++)
+    hidden_parts(stack, seen, position).forEach(({ vector }, part) => {
+      for (let i = 0; i < vector.length; i++) mean[part].vector[i] += vector[i];
+    });
+  return mean.map(({ name, vector }) => ({ name, vector: vector.map((sum) => sum / seq) }));
+}
+
+/** What each part adds to a logit, by the column of the output projection and its bias (null where there is none). */
+function of_logit(parts, column, bias) {
   const found = parts.map(({ name, vector }) => ({ name, value: inner(vector, column) }));
-  return output.bias === null ? found : [...found, { name: "output/bias", value: output.bias.data[token] }];
+  return bias === null ? found : [...found, { name: "output/bias", value: bias }];
 }
 
 /** Each part through a layer with an activation a, a(x) = x · (a(x) / x), of which the quotient is held. */
-function through_dense({ dense, activation }, parts) {
+function through_dense(dense, activation, parts, name) {
   const row = (vector) => new Tensor(Float32Array.from(vector), [1, vector.length]);
-  const mapped = parts.map(({ name, vector }) => {
-    return { name, vector: Float64Array.from(matmul(row(vector), dense.weight).data) };
+  const mapped = parts.map((part) => {
+    return { name: part.name, vector: Float64Array.from(matmul(row(part.vector), dense.weight).data) };
   });
-  if (dense.bias !== null) mapped.push({ name: "transform/bias", vector: Float64Array.from(dense.bias.data) });
+  if (dense.bias !== null) mapped.push({ name, vector: Float64Array.from(dense.bias.data) });
   const before = sum_of(mapped);
-  const quotient = before.map((x) => (x === 0 ? 0 : ACTIVATIONS[activation](x) / x));
-  return mapped.map(({ name, vector }) => ({ name, vector: vector.map((one, i) => one * quotient[i]) }));
+  const quotient = before.map((x) => (x === 0 ? 0 : activation(x) / x));
+  return mapped.map((part) => ({ ...part, vector: part.vector.map((one, i) => one * quotient[i]) }));
 }
 
 function sublayers(layer) {
   return ["self_attention", "cross_attention", "feed_forward"].filter((name) => layer[name] !== undefined);
 }
 
-/** The vectors (d_model) that a sublayer added to the stream: of attention one for each head, and its bias. */
-function added_by(sublayer, name, seen, position) {
+/**
+ * The vectors (d_model) that a sublayer added to the stream: of attention one for each head, its row of the weighted
+ * values times its own rows of W^O, and the bias.
+ */
+export function added_by(sublayer, name, seen, position) {
   const heads = seen.get(`${name}/heads`);
   if (heads === undefined) {
     const output = seen.get(`${name}/output`);
@@ -150,4 +194,25 @@ function inner(one, other) {
 /** Probabilities of a classifier's labels. @param {Tensor} logits (1, labels) @returns {number[]} */
 export function label_probabilities(logits) {
   return Array.from(softmax(logits.data));
+}
+
+/**
+ * Maps of at most `size` cells each way: each is the largest of the weights that it stands for.
+ * @param {Tensor} weights (heads, query, key)
+ * @param {number} size
+ * @returns {{shape: number[], data: Float32Array}} (heads, rows, columns)
+ */
+export function largest({ shape: [heads, queries, keys], data }, size) {
+  const [rows, columns] = [Math.min(queries, size), Math.min(keys, size)];
+  const found = new Float32Array(heads * rows * columns);
+  const column_of = Uint32Array.from({ length: keys }, (_, key) => Math.floor((key * columns) / keys));
+  for (let of_one = 0; of_one < heads * queries; of_one++) {
+    const [head, query] = [Math.floor(of_one / queries), of_one % queries];
+    const [from, to] = [of_one * keys, (head * rows + Math.floor((query * rows) / queries)) * columns];
+    for (let key = 0; key < keys; key++) {
+      const [weight, cell] = [data[from + key], to + column_of[key]];
+      if (weight > found[cell]) found[cell] = weight;
+    }
+  }
+  return { shape: [heads, rows, columns], data: found };
 }

@@ -10,9 +10,12 @@
  * | load              | all                  | the bundle (`page/bundle.py`)      | Description                     |
  * | tokens            | all                  | text or ids, side                  | TokenView[], unknown            |
  * | forward           | all                  | text, target (ids) of a translator | Pass                            |
- * | arrays            | all                  | names                              | those of the last pass, by name |
+ * | arrays            | all                  | names; a head                      | those of the last pass, by name |
+ * | maps              | all                  | the name of an attention           | a small map of each head        |
+ * | heads_added       | all                  | name of an attention, position     | what each head added, the bias  |
+ * | probabilities     | all but classifiers  | tokens, one for each place         | Prediction[], of the last pass  |
  * | lens              | all but classifiers  | best                               | tokens after each layer         |
- * | attribution       | all but classifiers  | position, token                    | parts that sum to the logit     |
+ * | attribution       | all                  | position, token (or label)         | parts that sum to the logit     |
  * | search            | translators, writers | text, settings, prefix             | hypotheses, the tree (BeamNode) |
  * | step              | language models      | text or ids, settings              | probabilities, the token drawn  |
  * | generate          | language models      | text or ids, settings              | ids and text                    |
@@ -25,7 +28,7 @@ import { MaskFiller } from "./decode/mask_filler.js";
 import { TextClassifier } from "./decode/text_classifier.js";
 import { TextGenerator } from "./decode/text_generator.js";
 import { Translator } from "./decode/translator.js";
-import { attribution, best_tokens, logit_lens } from "./inspect.js";
+import { added_by, attribution, best_tokens, label_attribution, largest, logit_lens } from "./inspect.js";
 import { position_limit, stacks } from "./models/config.js";
 import { unknown_characters } from "./decode/texts.js";
 import { Tokenizer } from "./tokenizer/tokenizer.js";
@@ -90,13 +93,13 @@ export class Session {
       special: this.source_tokenizer.special,
       target_special: this.target_tokenizer.special,
       mask: this.user.mask ?? null,
-      methods: ["tokens", "forward", "arrays", ...this.own_methods()],
+      methods: ["tokens", "forward", "arrays", "maps", "heads_added", ...this.own_methods()],
     };
   }
 
   own_methods() {
     const own = ["search", "step", "generate", "without_each_word"].filter((name) => name in this.user);
-    return this.user.stack ? ["lens", "attribution", ...own] : own;
+    return this.user.stack ? ["probabilities", "lens", "attribution", ...own] : ["attribution", ...own];
   }
 
   /** @param {{text?: string, ids?: number[], side?: "source" | "target"}} asked */
@@ -111,6 +114,7 @@ export class Session {
   forward(asked) {
     const { seen, source, target, ...pass } = this.user.forward(asked);
     this.seen = seen;
+    this.predictions = pass.predictions;
     const names = Object.fromEntries(Array.from(seen, ([name, { shape }]) => [name, shape]));
     const [read, written] = [this.source_tokenizer, this.target_tokenizer];
     const views = { source: source.map((id) => read.view(id)), target: target.map((id) => written.view(id)) };
@@ -119,27 +123,82 @@ export class Session {
 
   /**
    * Arrays of the last pass: (heads, query, key) of "weights" and "scores", (heads, seq, d_k) of "query" and "key", …
-   * @param {{names?: string[]}} asked all, if not given
+   * @param {{names?: string[], head?: number}} asked all, if not given; of arrays of heads one head alone
    * @returns {Record<string, {shape: number[], data: Float32Array}>}
    */
-  arrays({ names = [...this.seen.keys()] }) {
+  arrays({ names = [...this.seen.keys()], head }) {
     return Object.fromEntries(
       names.map((name) => {
-        const found = this.seen.get(name);
-        if (found === undefined) throw new Error(`the last pass has no array called ${name}`);
-        return [name, { shape: found.shape, data: found.data.slice() }];
+        const { shape, data } = this.array(name);
+        if (head === undefined || shape.length < 3) return [name, { shape, data: data.slice() }];
+        const size = data.length / shape[0];
+        return [name, { shape: shape.slice(1), data: data.slice(head * size, (head + 1) * size) }];
       }),
     );
   }
 
-  /** The most probable tokens after the embeddings and after each layer, in the last pass. */
-  lens({ best = 5 } = {}) {
-    const lenses = logit_lens(this.stack(), this.seen);
-    return lenses.map(({ name, logits }) => ({ name, predictions: best_tokens(logits, best) }));
+  /**
+   * Small maps of all heads of an attention, of at most `size` cells each way: each is the largest of the weights that
+   * it stands for.
+   * @param {{name: string, size?: number}} asked as "decoder/0/cross_attention"
+   * @returns {{shape: number[], data: Float32Array}} (heads, rows, columns)
+   */
+  maps({ name, size = 32 }) {
+    return largest(this.array(`${name}/weights`), size);
   }
 
-  /** @param {{position: number, token: number}} asked of the last pass */
-  attribution({ position, token }) {
+  /**
+   * What each head of an attention added to the stream at one position of the last pass, and its bias: they sum to its
+   * output there.
+   * @param {{name: string, position: number}} asked
+   * @returns {{parts: {name: string, vector: Float64Array}[]}} of d_model each
+   */
+  heads_added({ name, position }) {
+    this.array(`${name}/heads`);
+    const [, stack, layer, sublayer] = name.match(/^(.*?)(\d+)\/(\w+)$/);
+    const { encoder, decoder, layers } = this.user.model;
+    const found = { "encoder/": encoder, "decoder/": decoder, "": layers ?? encoder.layers }[stack];
+    return { parts: added_by(found[layer][sublayer], name, this.seen, position) };
+  }
+
+  array(name) {
+    const found = this.seen.get(name);
+    if (found === undefined) throw new Error(`the last pass has no array called ${name}`);
+    return found;
+  }
+
+  /**
+   * How probable given tokens were in the last pass, be they among the best or not.
+   * @param {{tokens: number[]}} asked one for each place; where there is none, the best is taken
+   * @returns {{predictions: import("./inspect.js").Prediction[]}}
+   */
+  probabilities({ tokens }) {
+    const logits = this.stack() && this.array("logits");
+    const predictions = this.predictions.map((ranked, at) => {
+      const [best, id] = [ranked[0], tokens[at] ?? ranked[0].id];
+      const row = logits.row(at);
+      const logprob = best.logprob + row[id] - row[best.id];
+      return { id, logprob, probability: Math.exp(logprob) };
+    });
+    return { predictions };
+  }
+
+  /** The most probable tokens after the embeddings and after each layer, of those that a pass predicts. */
+  lens({ best = 5 } = {}) {
+    const never = this.user.never ?? [];
+    const lenses = logit_lens(this.stack(), this.seen);
+    return lenses.map(({ name, logits }) => ({ name, predictions: best_tokens(logits, best, never) }));
+  }
+
+  /**
+   * @param {{position?: number, token: number}} asked of the last pass; of a classifier `token` is a label's number,
+   *   and there is one logit for all positions
+   */
+  attribution({ position = 0, token }) {
+    if (this.user.pooled) {
+      const parts = label_attribution(this.user.pooled, this.seen, token);
+      return { parts, logit: this.seen.get("logits").data[token] };
+    }
     const parts = attribution(this.stack(), this.seen, position, token);
     return { parts, logit: this.seen.get("logits").row(position)[token] };
   }

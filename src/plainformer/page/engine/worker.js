@@ -2,13 +2,16 @@
 
 import { Session } from "./session.js";
 
-const session = new Session();
-
-self.onmessage = ({ data: { id, method, asked } }) => {
-  try {
-    const result = session[method](asked);
-    self.postMessage({ id, result }, method === "arrays" ? Object.values(result).map(({ data }) => data.buffer) : []);
-  } catch (error) {
-    self.postMessage({ id, error: error.message });
-  }
-};
+/** @param {DedicatedWorkerGlobalScope} scope the worker's own */
+export function answer(scope) {
+  const session = new Session();
+  scope.onmessage = ({ data: { id, method, asked } }) => {
+    try {
+      const result = session[method](asked);
+      const arrays = method === "arrays" ? Object.values(result) : [];
+      scope.postMessage({ id, result }, arrays.map(({ data }) => data.buffer));
+    } catch (error) {
+      scope.postMessage({ id, error: error.message });
+    }
+  };
+}

@@ -30,12 +30,12 @@ export class MaskFiller {
     const logits = this.model.call(read, new Trace(seen, new Set(off)));
     seen.set("logits", logits);
     const gaps = read.flatMap((id, at) => (id === this.tokenizer.special.mask ? [at] : []));
-    const predictions = best_tokens(logits, best, this.silent);
+    const predictions = best_tokens(logits, best, this.never);
     return { source: read, target: read, unknown, cut, gaps, predictions, seen };
   }
 
-  /** The rows of the table that stand for no text. */
-  get silent() {
+  /** What a pass does not predict: the rows of the table that stand for no text. */
+  get never() {
     const [first, rows] = [this.tokenizer.vocab_size, this.config.vocab];
     return [...this.tokenizer.silent, ...Array.from({ length: Math.max(0, rows - first) }, (_, at) => first + at)];
   }
@@ -51,7 +51,7 @@ export class MaskFiller {
       check_known(unknown_characters(this.tokenizer, own, own_ids));
       ids.push(...own_ids, ...(is_before_gap ? [this.tokenizer.special.mask] : []));
     });
-    if (ids.length === 0) throw new Error("the text is empty");
+    if (ids.length === 0 || text.trim() === "") throw new Error("the text is empty");
     const most = position_limit(this.config);
     return { ids: ids.slice(0, most), unknown: [], cut: Math.max(0, ids.length - most) };
   }

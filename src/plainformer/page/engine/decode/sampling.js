@@ -32,9 +32,9 @@ export function first_of_the_largest(numbers) {
  * 2024). Of equals, the lower ids stay.
  * @param {Float32Array} logits (rows)
  * @param {object} settings
- * @returns {{kept: Float32Array, ranked: number[], probability: Float32Array, cut: Map<number, string>}} `ranked` are
- *   the tokens that top-k leaves, best first, with their `probability` among these; `cut` says by which setting a token
- *   of them was cut
+ * @returns {{kept: Float32Array, ranked: number[], beyond: number[], probability: Float32Array, cut: Map<number,
+ *   string>}} `ranked` are the tokens that top-k leaves, best first, with their `probability` among these, `beyond`
+ *   those that it cuts; `cut` says by which setting a token of `ranked` was cut
  */
 export function likely(logits, settings) {
   const best = logits[first_of_the_largest(logits)];
@@ -42,7 +42,7 @@ export function likely(logits, settings) {
   const scaled = logits.map((logit) => Math.fround(logit - best) / temperature);
   const possible = Array.from(scaled.keys()).filter((token) => scaled[token] > -Infinity);
   const ranked = possible.sort((one, other) => scaled[other] - scaled[one] || one - other);
-  if (settings.top_k) ranked.splice(settings.top_k);
+  const beyond = settings.top_k ? ranked.splice(settings.top_k) : [];
   const probability = softmax(ranked.map((token) => scaled[token]));
   const kept = new Float32Array(scaled.length).fill(-Infinity);
   const cut = new Map();
@@ -53,7 +53,27 @@ export function likely(logits, settings) {
     else kept[token] = scaled[token];
     before += probability[place];
   });
-  return { kept, ranked, probability, cut };
+  return { kept, ranked, beyond, probability, cut };
+}
+
+/**
+ * With which probability each token is drawn, and which setting leaves out each other one; temperature 0 leaves one.
+ * @param {Float32Array} logits (rows), -Infinity of those that are never drawn
+ * @param {object} settings
+ * @returns {{kept: Map<number, number>, cut: Map<number, string>}} the best first in each
+ */
+export function what_is_kept(logits, settings) {
+  if (settings.temperature === 0) {
+    const [best, ...others] = likely(logits, { temperature: 1, top_k: 0, top_p: 1, min_p: 0 }).ranked;
+    return { kept: new Map([[best, 1]]), cut: new Map(others.map((id) => [id, "temperature"])) };
+  }
+  const { ranked, beyond, probability, cut } = likely(logits, settings);
+  const left = ranked.map((id, place) => [id, probability[place]]).filter(([id]) => !cut.has(id));
+  const sum = left.reduce((before, [, own]) => before + own, 0);
+  return {
+    kept: new Map(left.map(([id, own]) => [id, own / sum])),
+    cut: new Map([...cut, ...beyond.map((id) => [id, "top_k"])]),
+  };
 }
 
 /** A number above 0 as the nearest that is, as is one over it, a number of 32 bits in full precision. */

@@ -26,15 +26,22 @@ export class TextClassifier {
 
   /**
    * What each word adds to the labels: their probabilities in the text without it.
-   * @param {{text: string, off?: string[]}} asked
+   * @param {{text: string, off?: string[], from?: number, count?: number}} asked so many words, the first by its number
    */
-  without_each_word({ text, off = [] }) {
+  without_each_word({ text, off = [], from = 0, count = Infinity }) {
     const words = text.match(/\P{White_Space}+\p{White_Space}*/gu) ?? [];
     const trace = new Trace(null, new Set(off));
-    return words.map((word, at) => {
-      const rest = words.filter((_, other) => other !== at).join("").trim();
+    return words.slice(from, from + count).map((word, at) => {
+      const rest = words.filter((_, other) => other !== from + at).join("").trim();
       return { word: word.trim(), labels: rest ? this.labelled(this.model.call(this.encoded(rest).read, trace)) : [] };
     });
+  }
+
+  /** The stack whose stream is pooled and becomes the logits of the labels. */
+  get pooled() {
+    const { encoder, pooling, output } = this.model;
+    const { layers, norm, embedding_norm } = encoder;
+    return { prefix: "", layers, norm, embedding_norm, pooling, output };
   }
 
   encoded(text) {

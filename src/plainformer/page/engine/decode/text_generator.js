@@ -7,7 +7,7 @@ import { log_softmax } from "../equations/softmax.js";
 import { beam_search, extend_by } from "./beam.js";
 import { cache_mask } from "../equations/masks.js";
 import { Reading, next_token, window_start } from "./generate.js";
-import { likely } from "./sampling.js";
+import { what_is_kept } from "./sampling.js";
 import { encode_text } from "./texts.js";
 
 /** The paper's search (section 6.1), in the library's words. */
@@ -23,6 +23,17 @@ const PAPER = {
   min_tokens: 0,
 };
 
+/**
+ * @typedef {object} NextToken
+ * @property {number} id
+ * @property {number} probability as the model has it, at temperature 1 and with nothing cut
+ * @property {number} drawn the probability with which it is drawn; 0 of one that is cut
+ * @property {"temperature" | "top_k" | "top_p" | "min_p" | null} cut the setting that leaves it out
+ *
+ * @typedef {Record<string, {tokens: number, probability: number}>} Cuts how many tokens a setting cuts, and how much
+ *   probability they have together, by the setting's name
+ */
+
 export class TextGenerator {
   constructor(config, weights, tokenizers, settings) {
     Object.assign(this, { config, settings, tokenizer: tokenizers.source });
@@ -34,18 +45,27 @@ export class TextGenerator {
    * The token after a text: how probable each is, what the settings cut, which one was drawn.
    * @param {{text?: string, ids?: number[], settings?: object, off?: string[], best?: number}} asked a text, or the ids
    *   of one
+   * @returns {{ids: number[], token: number, ended: boolean, predictions: NextToken[], kept: number, cuts: Cuts}} the
+   *   `best` predictions and that of the token, how many tokens can be drawn, and what each setting cut
    */
   step({ text, ids, settings = {}, off = [], best = 50 }) {
     const changed = { ...this.settings, ...settings };
     const known = ids ?? this.encoded(text);
     const { token, logits } = next_token(this.reading(off), known, changed, this.banned(changed));
-    const { ranked, probability, cut } = likely(logits, changed);
+    const { kept, cut } = what_is_kept(logits, changed);
+    const order = [...kept.keys(), ...cut.keys()];
     const logprobs = log_softmax(logits); // at temperature 1
-    const shown = ranked.slice(0, best).map((id, place) => {
-      return { id, probability: Math.exp(logprobs[id]), drawn: probability[place], cut: cut.get(id) ?? null };
+    const shown = order.filter((id, place) => place < best || id === token).map((id) => {
+      return { id, probability: Math.exp(logprobs[id]), drawn: kept.get(id) ?? 0, cut: cut.get(id) ?? null };
     });
+    const cuts = {};
+    for (const [id, setting] of cut) {
+      cuts[setting] ??= { tokens: 0, probability: 0 };
+      cuts[setting].tokens += 1;
+      cuts[setting].probability += Math.exp(logprobs[id]);
+    }
     const has_ended = this.ends(changed).includes(token);
-    return { ids: known, token, ended: has_ended, predictions: shown, kept: ranked.length - cut.size };
+    return { ids: known, token, ended: has_ended, predictions: shown, kept: kept.size, cuts };
   }
 
   /**
@@ -91,7 +111,7 @@ export class TextGenerator {
     const seen = new Map();
     const logits = this.model.call(read, new Trace(seen, new Set(off)));
     seen.set("logits", logits);
-    const predictions = best_tokens(logits, best, this.banned(this.settings));
+    const predictions = best_tokens(logits, best, this.never);
     return { source: read, target: read, unknown: [], cut: whole.length - read.length, predictions, seen };
   }
 
@@ -125,6 +145,11 @@ export class TextGenerator {
       (_, at) => this.tokenizer.vocab_size + at,
     );
     return [...silent, ...beyond, ...(settings.suppress_tokens ?? [])];
+  }
+
+  /** What a pass does not predict. */
+  get never() {
+    return this.banned(this.settings);
   }
 
   /** @returns {import("../inspect.js").Stack} */

@@ -30,16 +30,25 @@ export function truncated(ids, most, way) {
   return [...ids.slice(0, first), ...ids.slice(ids.length - (most - first))];
 }
 
-/** The characters, or the words, of a text that become the unknown token. */
+/** The characters of a text, or the words of a vocabulary of words, that become the unknown token: each once. */
 export function unknown_characters(tokenizer, text, ids) {
   const is_unknown = (id) => id === tokenizer.special.unk;
   if (!ids.some(is_unknown)) return [];
-  const alone = [...new Set(text)].filter((character) => tokenizer.encode(character).some(is_unknown));
-  const words = [...new Set(text.split(/\p{White_Space}+/u))];
-  return alone.length ? alone : words.filter((word) => tokenizer.encode(word).some(is_unknown));
+  const found = tokenizer.pieces(text).flatMap((piece) => {
+    const own = typeof piece === "string" ? tokenizer.model.encode(piece) : [];
+    if (!own.some(is_unknown)) return [];
+    if (own.length === 1) return [piece.replace(/^[ ▁](?=.)/u, "")];
+    return [...piece].filter((character) => tokenizer.encode(character).some(is_unknown));
+  });
+  return [...new Set(found)];
 }
 
 export function check_known(unknown, may_be_unknown = false) {
   if (unknown.length && !may_be_unknown)
-    throw new Error(`the model's vocabulary does not have ${unknown.map((one) => `'${one}'`).join(", ")}`);
+    throw new Error(`the model's vocabulary does not have ${unknown.map(quoted).join(", ")}`);
+}
+
+/** A piece of a text in one line. */
+function quoted(piece) {
+  return `'${piece.replace(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1))}'`;
 }

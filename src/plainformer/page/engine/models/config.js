@@ -15,10 +15,10 @@ export function epsilon(config) {
   return config.norm_eps || { layer: 1e-5, rms: 1e-6 }[config.norm];
 }
 
-/** Layers of an encoder-decoder, or of one stack, by the name of the stack in a trace: "" where there is but one. */
+/** Layers of an encoder-decoder, or of one stack, by how its names begin in a trace: "" where there is but one. */
 export function stacks(config) {
   return "encoder_layers" in config
-    ? { encoder: config.encoder_layers, decoder: config.decoder_layers }
+    ? { "encoder/": config.encoder_layers, "decoder/": config.decoder_layers }
     : { "": config.layers };
 }
 

@@ -52,9 +52,13 @@ export class Tokenizer {
   /** @param {string} text @returns {number[]} its ids; an error where it is not Unicode */
   encode(text) {
     if (/\p{Surrogate}/u.test(text)) throw new Error("the text holds a lone surrogate, which is not valid Unicode");
+    return this.pieces(text).flatMap((piece) => (typeof piece === "string" ? this.model.encode(piece) : [piece.id]));
+  }
+
+  /** What the model encodes one by one, and the added tokens between. @returns {(string | {id: number})[]} */
+  pieces(text) {
     return this.sections(text).flatMap((section, at) => {
-      if (typeof section !== "string") return [section.id];
-      return this.cut(this.normalize(section), at === 0).flatMap((piece) => (piece ? this.model.encode(piece) : []));
+      return typeof section === "string" ? this.cut(this.normalize(section), at === 0).filter(Boolean) : [section];
     });
   }
 

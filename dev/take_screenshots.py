@@ -1,0 +1,111 @@
+"""Takes docs/page/*.png: pictures of the page that `plainformer look` writes, in Debian's chromium.
+
+    python dev/take_screenshots.py demo=runs/demo captions=runs/captions …
+
+Each NAME=MODEL is one of SCENES; those that are not given stay as they are. The models are trainings of recipes:
+
+    demo         plainformer demo
+    multi30k     plainformer train recipes/multi30k-tiny-quick.toml
+    char-gpt     plainformer train recipes/char-gpt.toml
+    shakespeare  plainformer train recipes/shakespeare-bpe.toml
+    captions     plainformer train recipes/masked-lm.toml --text train.en (of Multi30k)
+    authors      plainformer train classify --data passages.tsv (of Moby Dick and Shakespeare, with the author)
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+PICTURES = Path(__file__).parents[1] / "docs" / "page"
+DESKTOP, TALL, PHONE = (1400, 1000), (1400, 1460), (390, 844)
+CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium"
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One picture.
+
+    Attributes:
+        name: of the file.
+        model: which of those that are given.
+        text: what is read.
+        size: of the window, in pixels.
+        theme: light or dark.
+        panel: the id of the part that is shown; the window, if not given.
+        press: what is clicked before, by its selector.
+    """
+
+    name: str
+    model: str
+    text: str
+    size: tuple[int, int] = DESKTOP
+    theme: str = "light"
+    panel: str = ""
+    press: tuple[str, ...] = ()
+
+
+CAPTION = (
+    "A little boy in a red T-shirt and blue trousers is running across a green meadow with his big brown dog, while "
+    "his parents are sitting on a bench in the shade of an old tree and watching him."
+)
+LINES = "ROMEO:\nBut soft, what light"
+GAPS = "A man in a <mask> shirt is riding a <mask>."
+PASSAGE = "My lord, the night is cold, and I have seen no sail upon the sea."
+
+SCENES = [
+    Scene("demo", "demo", "I like pizza", size=TALL),
+    Scene("demo-dark", "demo", "I like pizza", size=TALL, theme="dark"),
+    Scene("demo-phone", "demo", "I like pizza", size=PHONE),
+    Scene("demo-phone-dark", "demo", "I like pizza", size=PHONE, theme="dark"),
+    Scene("multi30k", "multi30k", CAPTION),
+    Scene("char-gpt", "char-gpt", LINES),
+    Scene("shakespeare", "shakespeare", LINES, theme="dark"),
+    Scene("captions", "captions", GAPS),
+    Scene("authors", "authors", PASSAGE),
+    Scene("authors-phone", "authors", PASSAGE, size=PHONE, theme="dark"),
+]
+
+
+def main(given: list[str]) -> None:
+    models = dict(one.split("=", 1) for one in given)
+    if not models or set(models) - {scene.model for scene in SCENES}:
+        raise SystemExit(__doc__)
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for scene in SCENES:
+            if scene.model not in models:
+                continue
+            path = Path(folder) / f"{scene.name}.html"
+            command = [sys.executable, "-m", "plainformer", "look", models[scene.model], scene.text, "-o", path]
+            subprocess.run(command, check=True)
+            width, height = scene.size
+            context = browser.new_context(
+                viewport={"width": width, "height": height}, color_scheme=scene.theme, offline=True
+            )
+            page = context.new_page()
+            page.goto(path.as_uri())
+            take(page, scene)
+            context.close()
+        browser.close()
+
+
+def take(page: Page, scene: Scene) -> None:
+    """Takes the picture of a page that is open."""
+    page.wait_for_selector("#page[data-ready]")
+    for selector in scene.press:
+        page.click(selector)
+    path = PICTURES / f"{scene.name}.png"
+    shown = page.locator(f"#{scene.panel}") if scene.panel else page
+    shown.screenshot(path=path)
+    print(path)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,69 @@
+/** Where a text is typed, and what is said about it: what was found, what went wrong, what was cut. */
+
+import { h } from "./elements.js";
+import { is_translator } from "./parts.js";
+
+const PAUSE = 250; // milliseconds without a key, after which a text is read
+
+const ASKS = {
+  "plainformer-transformer": "Text to translate",
+  "plainformer-language-model": "Text to go on with",
+  "plainformer-masked-language-model": "Text with a gap",
+  "plainformer-classifier": "Text to classify",
+};
+
+/** @returns {HTMLElement} */
+export function entry({ store, description }) {
+  const { kind, mask, recorded, why } = description;
+  const has_gaps = mask && !recorded;
+  const area = h("textarea", { id: "text", rows: 2, dir: "auto", spellcheck: "false", autocomplete: "off" });
+  area.value = store.get("text");
+  area.readOnly = Boolean(recorded);
+  let waiting = 0;
+  const read = () => {
+    clearTimeout(waiting);
+    if (area.value !== store.get("text")) store.set({ text: area.value, written: [], token: null });
+  };
+  area.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(read, PAUSE);
+  });
+  area.addEventListener("change", read);
+  const gap = () => {
+    area.setRangeText(mask, area.selectionStart, area.selectionEnd, "end");
+    area.focus();
+    read();
+  };
+  const output = h("output", { id: "output", for: "text", dir: "auto" });
+  const note = h("p", { id: "note", role: "status" });
+  const problem = h("p", { id: "problem", role: "alert" });
+  store.on(["text"], () => area.value === store.get("text") || (area.value = store.get("text")));
+  store.on(["result", "problem"], () => {
+    const { result, problem: said } = { result: store.get("result"), problem: store.get("problem") };
+    problem.textContent = said ?? "";
+    if (result === null) return;
+    output.textContent = said ? "" : result.output;
+    note.textContent = said ? "" : notes(result, description).join(" ");
+  });
+  return h(
+    "div",
+    { class: "entry" },
+    h("label", { for: "text" }, ASKS[kind]),
+    h("div", { class: "row" }, area, has_gaps && h("button", { class: "gap", on: { click: gap } }, `Gap ${mask}`)),
+    (is_translator(description) || kind.endsWith("classifier")) && h("p", { class: "said" }, "→ ", output),
+    recorded && h("p", { id: "recorded" }, `This text cannot be changed here: ${why}`),
+    note,
+    problem,
+  );
+}
+
+/** What is not as one would expect. @returns {string[]} one sentence each */
+function notes({ pass, search }, { limit }) {
+  const said = [];
+  const unknown = pass.unknown.map((one) => JSON.stringify(one)).join(", ");
+  if (unknown) said.push(`The vocabulary does not have ${unknown}: read as unknown.`);
+  if (pass.cut) said.push(`The model reads ${limit} tokens; ${pass.cut} of this text were left out.`);
+  const [best] = search?.hypotheses ?? [];
+  if (best && !best.finished) said.push("The length limit cut the translation.");
+  return said;
+}
