@@ -19,6 +19,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from playwright.sync_api import Page, sync_playwright
 
@@ -45,7 +46,7 @@ class Scene:
     model: str
     text: str
     size: tuple[int, int] = DESKTOP
-    theme: str = "light"
+    theme: Literal["light", "dark"] = "light"
     panel: str = ""
     press: tuple[str, ...] = ()
 

@@ -13,13 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from small_models import TEXTS, carried
+from small_models import DESKTOP, TEXTS, carried
 
 from plainformer.page.document import page_of
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 PATIENCE = 15_000  # milliseconds: what does not come by then will not come
-PHONE, DESKTOP = (380, 760), (1280, 900)  # pixels
 
 SETTLED = """async ([text, serial, problem, patience]) => {
   const { store } = window.plainformer;

@@ -11,6 +11,7 @@ from plainformer.tokenizer import SpecialTokens, Tokenizer, train_bpe, train_cha
 from random_models import content_of
 
 WORDS = ["a", "red", "fox", "saw", "the", "lazy", "dog", "near", "an", "old", "oak"]
+PHONE, DESKTOP = (380, 760), (1280, 900)  # windows, in pixels
 HINDI = "मुझे पिज़्ज़ा पसंद है"
 ARABIC = "أحب البيتزا كثيرا"
 SPECIAL = SpecialTokens(mask="<mask>")

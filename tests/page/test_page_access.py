@@ -4,9 +4,7 @@ import xml.etree.ElementTree as ET
 from typing import Any
 
 import pytest
-from small_models import KINDS, WORDS
-
-from conftest import DESKTOP, PHONE
+from small_models import DESKTOP, KINDS, PHONE, WORDS
 
 LONG = " ".join(WORDS * 20)[:400]
 OVERFLOW = "() => document.documentElement.scrollWidth - document.documentElement.clientWidth"

@@ -208,9 +208,7 @@ def test_a_text_is_as_probable_as_its_score_says(generator: TextGenerator) -> No
 def test_of_a_text_that_is_too_long_the_end_is_seen_and_that_is_said(generator: TextGenerator) -> None:
     seen = generator.look("the moon and the sun")
     assert "".join(token.text for token in seen.tokens) == "and the sun".rjust(12)
-    assert seen.notes == (
-        "the text has 20 tokens, of which the model reads the last 12 tokens: 8 are cut",
-    )
+    assert seen.notes == ("the text has 20 tokens, of which the model reads the last 12 tokens: 8 are cut",)
     assert seen["logits"].shape[1] == 12
 
 
