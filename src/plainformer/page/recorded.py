@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +25,9 @@ from plainformer.decode.text_generator import TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.folder import ModelFolder
 from plainformer.inspect.attribution import attribution
-from plainformer.inspect.look import Look, Prediction
-from plainformer.inspect.stack import stacks
+from plainformer.inspect.lens import best
+from plainformer.inspect.look import Look
+from plainformer.inspect.stack import read_out, stacks, streams
 from plainformer.kinds import model_type_of
 from plainformer.page.blocks import Blocks, halves
 from plainformer.page.token_views import token_views
@@ -61,7 +63,7 @@ def recording_of(seen: Look, content: ModelFolder, why: str) -> Recording:
     """All that a look saw.
 
     Args:
-        seen: the look; its lens has as many predictions of each place as were asked for, and at most `LENS` are kept.
+        seen: the look.
         content: the model that was looked at, with its tokenizers and settings.
         why: the model does not travel: a sentence for the reader.
     """
@@ -214,17 +216,22 @@ class _Recorder:
         """The best of each place (seq, BEST), as the engine tells them: without what stands for no text."""
         if self.is_labelled:
             return {"ids": np.zeros((0, 0), np.int32), "logprobs": np.zeros((0, 0), np.float32)}
-        logits = self.seen["logits"][0].astype(np.float32)
-        logits[:, self.banned] = -np.inf
-        logprobs = np.asarray(jax.nn.log_softmax(logits))
-        ids = np.argsort(-logprobs, axis=-1, kind="stable")[:, :BEST]
-        return {"ids": ids.astype(np.int32), "logprobs": np.take_along_axis(logprobs, ids, axis=-1)}
+        return self.ranked(self.seen["logits"][0], BEST)
 
     def lens(self) -> dict[str, Values]:
-        """The best of each depth and place (depth, seq, LENS)."""
-        rows = [[_ranked(place) for place in depth] for depth in self.seen.lens]
-        ids, logprobs = (np.array([[place[which] for place in row] for row in rows]) for which in (0, 1))
-        return {"ids": ids.astype(np.int32), "logprobs": logprobs.astype(np.float32)}
+        """The best of each depth and place (depth, seq, LENS), of the same tokens."""
+        model = self.content.model
+        logits = (np.asarray(read_out(model, stream)[0]) for stream in streams(model, self.seen.arrays))
+        found = [self.ranked(depth, LENS) for depth in logits]
+        return {name: np.stack([one[name] for one in found]) for name in ("ids", "logprobs")}
+
+    def ranked(self, logits: Values, count: int) -> dict[str, Values]:
+        """The best of each row of logits (seq, vocab), by ids and log-probabilities (nats); -1 where there is none."""
+        own = logits.astype(np.float32)  # a copy
+        own[:, self.banned] = -np.inf
+        ids, logprobs = map(np.asarray, best(jnp.asarray(own), count))
+        is_one = np.isfinite(logprobs)
+        return {"ids": np.where(is_one, ids, -1).astype(np.int32), "logprobs": np.where(is_one, logprobs, 0.0)}
 
     def depths(self) -> list[str]:
         prefix = "decoder/" if isinstance(self.user, Translator) else ""
@@ -232,11 +239,11 @@ class _Recorder:
             f"{prefix}{name}" for name in ("embedding/output", *map("{}/output".format, range(len(self.seen.lens) - 1)))
         ]
 
-    def explained(self, best: Values) -> Values:
+    def explained(self, ranked: Values) -> Values:
         """The tokens whose logits are told apart (seq, EXPLAINED): the chosen one, then the best; or all labels."""
         if self.is_labelled:
             return np.arange(len(self.user.labels))[None]
-        return np.concatenate([self.chosen(best)[:, None], best[:, : EXPLAINED - 1]], axis=1)
+        return np.maximum(np.concatenate([self.chosen(ranked)[:, None], ranked[:, : EXPLAINED - 1]], axis=1), 0)
 
     def attributions(self, wanted: Values) -> tuple[list[str], dict[str, Values]]:
         """Names of parts; the tokens that are explained, their logits, and what each part added (part, seq, token)."""
@@ -256,26 +263,26 @@ class _Recorder:
             "values": np.array(values, np.float32).transpose(0, 2, 1),
         }
 
-    def chosen(self, best: Values) -> Values:
+    def chosen(self, ranked: Values) -> Values:
         """At each place the token that comes next, as views have it (`results.js`); where none does, the best."""
         if isinstance(self.user, MaskFiller):
-            return best[:, 0]
+            return ranked[:, 0]
         taken = self.target_ids[1:]
         if self.seen.kind == "translation":
             taken = self.seen.subject.chosen
-        return np.array([*taken, *best[len(taken) :, 0]])
+        return np.array([*taken, *ranked[len(taken) :, 0]])
 
     def put_heads(self, name: str) -> None:
         """A block for each head of an attention, and one of what its output projection makes of them all."""
+        output = self.module(name).output
+        mapped = {"heads": self.seen[f"{name}/heads"][0], "weight": np.asarray(output.weight)}
+        mapped |= {} if output.bias is None else {"bias": np.asarray(output.bias)}
+        self.blocks.put(f"{name}/output", {part: halves(array) for part, array in mapped.items()})
         heads = self.seen[f"{name}/weights"].shape[1]
         own = {part: self.seen[f"{name}/{part}"] for part in OF_HEADS if f"{name}/{part}" in self.seen.arrays}
         for head in range(heads):  # grouped heads share their keys
             arrays = {part: halves(array[0, head * array.shape[1] // heads]) for part, array in own.items()}
             self.blocks.put(f"{name}/{head}", arrays)
-        output = self.module(name).output
-        mapped = {"heads": self.seen[f"{name}/heads"][0], "weight": np.asarray(output.weight)}
-        mapped |= {} if output.bias is None else {"bias": np.asarray(output.bias)}
-        self.blocks.put(f"{name}/output", {part: halves(array) for part, array in mapped.items()})
 
     def module(self, name: str) -> Any:
         """The attention of this name."""
@@ -321,12 +328,6 @@ def _node(node: Node) -> dict[str, Any]:
     fate = "pruned" if node.fate == "stopped" else node.fate
     kept = {name: whole[name] for name in ("step", "token", "logprob", "total", "score")}
     return {"id": node.number + 1, "parent": node.parent + 1, **kept, "fate": fate, "reason": reason}
-
-
-def _ranked(place: Sequence[Prediction]) -> tuple[list[int], list[float]]:
-    best = [(one.token.id, float(np.log(one.probability or 1e-45))) for one in place[:LENS]]
-    best += [(-1, 0.0)] * (LENS - len(best))
-    return [id for id, _ in best], [logprob for _, logprob in best]
 
 
 def _is_layer(name: str) -> bool:

@@ -23,7 +23,7 @@ from plainformer.models.parameters import named_parameters
 from plainformer.page.bundle import TravelDtype, bundle
 from plainformer.page.document import page_of, recorded_page_of
 from plainformer.page.readable import check_tokenizer
-from plainformer.page.recorded import LENS, recording_of
+from plainformer.page.recorded import recording_of
 from plainformer.spelling import option
 
 MEGABYTE = 1_000_000
@@ -164,5 +164,5 @@ def _said_of_size(max_size: float) -> str:
 
 
 def _recorded(seen: Look | User, content: ModelFolder, text: str, why: str, title: str) -> str:
-    whole = seen if isinstance(seen, Look) else seen.look(text, top=LENS)
+    whole = seen if isinstance(seen, Look) else seen.look(text)
     return recorded_page_of(recording_of(whole, content, why), title=title or text, text=text)

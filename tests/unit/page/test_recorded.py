@@ -15,7 +15,7 @@ from plainformer.decode.load import USERS
 from plainformer.folder import ModelFolder
 from plainformer.inspect.look import Look
 from plainformer.page.blocks import Blocks, halves
-from plainformer.page.recorded import BEST, Recording, largest, recording_of
+from plainformer.page.recorded import LENS, Recording, largest, recording_of
 from plainformer.tokenizer import SpecialTokens, train_character
 from random_models import content_of
 
@@ -35,7 +35,7 @@ def seen_of(kind: str) -> tuple[Look, ModelFolder]:
     sizes, text = CASES[kind]
     tokenizer = train_character([TEXT], special=SpecialTokens(mask="<mask>"))
     content = content_of(sizes, tokenizer)
-    return USERS[type(content.model)].of(content).look(text, top=BEST), content
+    return USERS[type(content.model)].of(content).look(text), content
 
 
 def arrays_of(recording: Recording, block: str) -> dict[str, np.ndarray]:
@@ -79,7 +79,7 @@ def test_what_was_added_sums_to_the_logits(kind: str) -> None:
     np.testing.assert_array_equal(told["attribution/logits"], logits)
     np.testing.assert_allclose(values.sum(axis=0), logits, atol=1e-5 * np.abs(values).max())
     if kind != "classifier":
-        assert [place[0].token.id for place in seen.lens[-1]] == told["lens/ids"][-1, :, 0].tolist()
+        np.testing.assert_array_equal(told["lens/ids"][-1], told["predictions/ids"][:, :LENS])
 
 
 def test_what_is_told_is_the_search_and_what_was_cut() -> None:

@@ -8,6 +8,7 @@ import { Tensor } from "../engine/tensor.js";
 import { from_base64, from_float16 } from "../engine/weights.js";
 
 const OPEN = 8; // blocks that are kept unpacked, the last ones asked for
+const WAIT = 10; // milliseconds, for what is still on its way
 
 /** What an array of each type is read as, and how many bytes a number has. */
 const TYPES = {
@@ -218,9 +219,13 @@ function ranked({ shape: [places, kept], data: ids }, { data: logprobs }, best) 
 
 /** An element of the page, which may still be on its way: the arrays stand behind everything else. */
 async function element(id) {
-  if (!document.getElementById(id) && document.readyState === "loading")
-    await new Promise((resolve) => document.addEventListener("DOMContentLoaded", resolve, { once: true }));
+  while (!is_whole(id) && document.readyState === "loading") await new Promise((go) => setTimeout(go, WAIT));
   const found = document.getElementById(id);
   if (found === null) throw new Error("the page is not whole: it was cut when it was saved or copied");
   return found;
+}
+
+/** Whether an element has its end: something stands behind it. */
+function is_whole(id) {
+  return Boolean(document.getElementById(id)?.nextSibling);
 }
