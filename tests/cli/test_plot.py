@@ -9,6 +9,7 @@ import pytest
 
 from plainformer.figures.curves import chart_of, read_curves
 from plainformer.figures.teaching import PICTURES
+from plainformer.inspect.chart import save
 
 DOCS = Path(__file__).parents[2] / "docs" / "figures"
 
@@ -133,6 +134,15 @@ def test_the_pictures_of_the_pages_are_those_that_are_drawn(tmp_path: Path, cli)
         pairs = zip(NUMBER.findall(drawn), NUMBER.findall(kept), strict=True)
         others = [(one, other) for one, other in pairs if abs(float(one) - float(other)) > 1.0]
         assert not others, name
+
+
+def test_a_chart_is_the_same_file_whatever_was_drawn_before(tmp_path: Path) -> None:
+    for name in ("one.svg", "other.svg"):
+        save(PICTURES["positions"](), tmp_path / name)
+    one, other = (tmp_path.joinpath(name).read_text(encoding="utf-8") for name in ("one.svg", "other.svg"))
+    assert one == other
+    assert 'id="gradient_0"' in one
+    assert "url(#gradient_0)" in one
 
 
 def test_the_attention_of_a_model_is_drawn(models: dict[str, Path], tmp_path: Path, cli, monkeypatch) -> None:

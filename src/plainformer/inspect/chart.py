@@ -1,5 +1,6 @@
 """Charts by Altair (extra `plots`): the grammar that the pictures of this library share, and how they become files."""
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,9 +48,16 @@ def save(chart: Any, path: Path) -> None:
     check_picture(path)
     converter, spec = require("vl_convert", extra="plots"), styled(chart).to_dict()
     if path.suffix.lower() == ".svg":
-        atomic.write_text(path, converter.vegalite_to_svg(spec))
+        atomic.write_text(path, _with_own_ids(converter.vegalite_to_svg(spec)))
     else:
         atomic.write_bytes(path, converter.vegalite_to_png(spec, scale=2))
+
+
+def _with_own_ids(drawing: str) -> str:
+    """A drawing whose ids count from 0: Vega goes on from the drawing before, so that a chart would not give one file."""
+    found = re.findall(r'id="([A-Za-z_-]+\d+)"', drawing)
+    names = {name: f"{name.rstrip('0123456789')}{number}" for number, name in enumerate(dict.fromkeys(found))}
+    return re.sub(r'(id="|url\(#)([A-Za-z_-]+\d+)', lambda one: one[1] + names.get(one[2], one[2]), drawing)
 
 
 def save_svg(drawing: str, path: Path) -> None:
