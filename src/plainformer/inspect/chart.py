@@ -54,7 +54,7 @@ def save(chart: Any, path: Path) -> None:
 
 
 def _with_own_ids(drawing: str) -> str:
-    """A drawing whose ids count from 0: Vega goes on from the drawing before, so that a chart would not give one file."""
+    """A drawing whose ids count from 0, and not on from the one drawn before: a chart is always the same file."""
     found = re.findall(r'id="([A-Za-z_-]+\d+)"', drawing)
     names = {name: f"{name.rstrip('0123456789')}{number}" for number, name in enumerate(dict.fromkeys(found))}
     return re.sub(r'(id="|url\(#)([A-Za-z_-]+\d+)', lambda one: one[1] + names.get(one[2], one[2]), drawing)
