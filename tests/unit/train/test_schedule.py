@@ -26,7 +26,7 @@ def test_a_name_stands_for_its_schedule(name: str, meant: Schedule) -> None:
 
 
 def test_noam_asks_for_no_peak_and_all_others_do() -> None:
-    without = NUMBERS | {"peak": None}
+    without: dict[str, Any] = NUMBERS | {"peak": None}
     assert float(make_schedule("noam", **without)(5)) == float(noam(d_model=24, warmup=5, factor=3.0)(5))
     for name in ("inverse_sqrt", "cosine", "linear", "constant"):
         with pytest.raises(InputError, match=f"the schedule '{name}' needs a peak"):
