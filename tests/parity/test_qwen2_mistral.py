@@ -173,6 +173,11 @@ REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
         "sliding_window is 'wide' and must be a whole number from 1",
     ),
     "a layer that slides without a window": ("qwen2", {"layer_types": ["sliding_attention"]}, "no window is used"),
+    "a layer of a known kind and one of another": (
+        "qwen2",
+        {"layer_types": ["full_attention", "chunked_attention"]},
+        "layer_types is ['full_attention', 'chunked_attention'], and known are full_attention",
+    ),
     "layers of no kind": ("qwen2", {"layer_types": [[1]]}, "layer_types is [[1]], and known are full_attention"),
 }
 

@@ -140,6 +140,12 @@ def test_settings_are_read_under_every_name_that_theirs_takes(name: str, tmp_pat
     side_by_side.close(found, expected, name)
 
 
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bert", "marian"])
+def test_what_a_file_does_not_say_is_as_their_class_has_it(family: str) -> None:
+    read = FAMILIES[family].config_from
+    assert read({"model_type": family}, "config.json") == read(CLASSES[family][1]().to_dict(), "config.json")
+
+
 REFUSED: dict[str, tuple[str, dict[str, Any], str]] = {
     "one name for two numbers": (
         "marian",

@@ -220,6 +220,18 @@ def test_in_order_the_text_comes_once_and_its_masks_are_fixed() -> None:
     assert whole[-1].masked_positions.shape == (5, 1)
 
 
+def test_a_held_out_block_and_the_step_of_its_number_draw_from_numbers_of_their_own() -> None:
+    """All 31 tokens are ordinary, so that the same numbers would choose the same places in any of them."""
+    text = random(9).integers(SPECIAL, VOCAB, 311).astype(np.uint16)
+    steps = MaskedLoader(BlockLoader(text, context=31, rows=1, seed=1), PLAIN, seed=3)
+    held_out = list(in_order(text, PLAIN, context=31, rows=1, seed=3))
+    for number in range(1, 9):
+        step, block = steps.batch(number), held_out[number]
+        assert step.loss_mask.all()
+        assert block.loss_mask.all()
+        assert not np.array_equal(step.masked_positions, block.masked_positions)
+
+
 def test_the_masks_of_a_held_out_block_depend_on_its_number_alone() -> None:
     text = random(9).integers(SPECIAL, VOCAB, 211).astype(np.uint16)
     three, eight = (

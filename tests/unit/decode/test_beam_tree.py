@@ -1,5 +1,6 @@
 """The tree of a search: it finds what the search finds, every path sums to its score, and each node has its reason."""
 
+from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +33,27 @@ def test_a_tree_finds_what_the_search_finds(toys: SimpleNamespace, name: str) ->
         assert [(one.ids, one.finished) for one in tree.hypotheses] == [(one.ids, one.finished) for one in expected]
         np.testing.assert_allclose([one.score for one in tree.hypotheses], [one.score for one in expected], rtol=1e-5)
         check(tree, settings)
+
+
+def test_a_long_tree_takes_a_new_shape_every_sixteen_steps(
+    toys: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is compiled anew: bos and up to 15 tokens go into 16 places, up to 31 into 32."""
+    module: Any = import_module("plainformer.decode.beam_tree")
+    shapes, following = [], module._next
+
+    def seen(model: Any, source: Any, target: Any, *more: Any) -> Any:
+        shapes.append(target.shape)
+        return following(model, source, target, *more)
+
+    monkeypatch.setattr(module, "_next", seen)
+    model, settings = toys.make(13), GenerationSettings(max_margin=14, min_tokens=17, beam_size=2)
+    (expected,) = generate(model, SOURCES[:1], settings, **toys.ids)
+    tree = beam_tree(model, [*SOURCES[0], toys.ids["eos"]], settings, settings.bound(4), **toys.ids)
+    assert [one.ids for one in tree.hypotheses] == [one.ids for one in expected]
+    assert len(shapes) > 16
+    assert shapes == [(2, 16)] * 16 + [(2, 32)] * (len(shapes) - 16)
+    check(tree, settings)
 
 
 def check(tree: Any, settings: GenerationSettings) -> None:

@@ -13,6 +13,7 @@ import tokenizers
 
 from plainformer.errors import InputError, WorkError
 from plainformer.tokenizer import SpecialTokens, Tokenizer, train_bpe, train_character, train_word
+from plainformer.tokenizer.backend import LibraryBackend
 
 KINDS = ["bpe", "characters", "words"]
 
@@ -61,6 +62,18 @@ def test_special_tokens_are_skipped_in_decoding(tokenizer: Tokenizer) -> None:
     assert tokenizer.decode(framed) == "Ein kleines"
     assert tokenizer.decode_batch([framed, ids, []]) == ["Ein kleines", "Ein kleines", ""]
     assert tokenizer.decode(array("i", framed)) == "Ein kleines"
+
+
+def test_a_backend_that_knew_of_no_special_tokens_learns_those_of_its_tokenizer() -> None:
+    """Other readers of the file skip what it marks as special."""
+
+    def library() -> tokenizers.Tokenizer:
+        words = {"<pad>": 0, "<e>": 1, "<unk>": 2, "Wort": 3}
+        return tokenizers.Tokenizer(tokenizers.models.WordLevel(words, unk_token="<unk>"))
+
+    special = SpecialTokens("<pad>", "<e>", "<e>", "<unk>")
+    tokenizer = Tokenizer(LibraryBackend(library()), special)
+    assert tokenizer.fingerprint == Tokenizer(library(), special).fingerprint
 
 
 def test_broken_bytes_decode_to_the_replacement_character(bpe: Tokenizer) -> None:
