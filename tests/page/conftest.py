@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -117,10 +118,12 @@ def start_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Open:
         theme: Any = "light",
         before: str = "",
         drawn: str = "#page[data-ready]",
+        file: Path | None = None,
     ) -> Opened:
-        file = folder / f"{next(numbers)}.html"
-        first = TEXTS[kind] if text is None else text
-        file.write_text(page_of(carried(kind), title=f"A {kind}", text=first), encoding="utf-8")
+        if file is None:
+            file = folder / f"{next(numbers)}.html"
+            first = TEXTS[kind] if text is None else text
+            file.write_text(page_of(carried(kind), title=f"A {kind}", text=first), encoding="utf-8")
         width, height = size
         context = browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=theme, offline=True, reduced_motion="reduce"
@@ -144,7 +147,7 @@ def start_page(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Open:
 def open_page(start_page: Open) -> Iterator[Open]:
     """`open_page(kind, text=…, size=PHONE, theme="dark")`: the page of one of `small_models`, drawn.
 
-    `before` is a script that runs before the page's own, `drawn` what is waited for.
+    `before` is a script that runs before the page's own, `drawn` what is waited for, `file` another page of the kind.
     """
     opened: list[Opened] = []
 

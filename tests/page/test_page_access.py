@@ -82,6 +82,20 @@ def test_every_picture_is_saved_as_an_svg_that_needs_no_style(kind: str, open_pa
     assert {"attention_map.svg", "head-steps.svg"} <= set(saved)
 
 
+def test_the_switches_are_saved_while_all_is_on(open_page: Any) -> None:
+    page = open_page("writer").page
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Save Switch parts off as SVG").click()
+    texts = [one.text for one in ET.fromstring(download.value.path().read_text(encoding="utf-8")).iter() if one.text]
+    assert texts == page.locator("#switches [data-part]").all_inner_texts()
+
+
+def test_where_nothing_is_drawn_that_is_said(open_page: Any) -> None:
+    opened = open_page("filler", text="the fox")
+    opened.page.get_by_role("button", name="Save Gaps as SVG").click()
+    assert opened.page.locator("#gaps .unsaved").inner_text() == "Nothing is drawn here now."
+
+
 def focused(page: Any, expression: str) -> Any:
     return page.evaluate(f"() => {{ const at = document.activeElement; return {expression}; }}")
 

@@ -160,3 +160,32 @@ def test_heads_that_are_switched_off_are_the_model_without_them(kind: str, open_
 
 def content_target(opened: Any) -> str:
     return opened.page.locator("#output").text_content()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_no_longer_wanted_leaves_no_trace(kind: str, open_page: Any) -> None:
+    opened = open_page(kind)
+    state = "{ lens: result.lens, names: result.pass.names, chosen: result.chosen, output: result.output }"
+    logits = "Array.from((await ask('arrays', { names: ['logits'] })).logits.data)"
+    wanted, found = opened.state(state), opened.state(logits)
+    layer = "decoder/0" if kind == "translator" else "0"
+    for between in ("", "await new Promise((go) => setTimeout(go, 5));"):
+        opened.page.evaluate(
+            f"async () => {{ const {{ store }} = window.plainformer; store.set({{ off: ['{layer}'] }}); {between}"
+            "await store.set({ off: [] }); }"
+        )
+        assert opened.state(state) == wanted
+        assert opened.state(logits) == found
+
+
+def test_a_text_that_cannot_be_read_leaves_the_views_alive(open_page: Any) -> None:
+    opened = open_page("filler")
+    opened.type("", "the text is empty")
+    opened.page.locator("#attention_map-head").select_option("2")
+    label = opened.page.locator("#attention_map .frame").get_attribute
+    opened.until("document.querySelector('#attention_map .frame').getAttribute('aria-label').includes('head 2')")
+    assert "head 2" in str(label("aria-label"))
+    opened.page.locator("#lens .column").nth(3).locator("[data-cell]").first.click()
+    place = opened.state("store.get('place')")
+    logit = opened.state(f"(await result.attribution({{ position: {place}, token: result.chosen[{place}].id }})).logit")
+    opened.until(f"Math.abs(document.querySelector('#attribution .sum').dataset.logit - {logit}) < 1e-6")

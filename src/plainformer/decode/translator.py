@@ -164,7 +164,8 @@ class Translator:
             chosen = [*self.target_tokenizer.encode(string(target, "target")), special["eos"]]
             self._check_fit([chosen[:-1]], ["target"], MOST_SOURCE)
         inputs = read.ids, [special["bos"], *chosen[:-1]]
-        subject = Subject(self.model, "translation", inputs, chosen, self.target_tokenizer, most_probable(top), self)
+        whose = self.model, "translation", inputs, chosen, self.target_tokenizer, most_probable(top), self
+        subject = Subject(*whose, settings=settings)
         tokens = tokens_of(self.source_tokenizer, inputs[0]), tokens_of(self.target_tokenizer, inputs[1])
         return look_at(subject, text, *tokens, beam=tree, notes=tuple(notes))
 
@@ -174,10 +175,11 @@ class Translator:
             raise InputError("the text is empty", fix="give some text")
         ids = self.source_tokenizer.encode(text)
         self._check_fit([ids], ["text"], MOST_SOURCE)
-        unknown, notes = tuple(piece.strip() for piece in self.source_tokenizer.unknown_pieces(text)), ()
+        pieces = self.source_tokenizer.unknown_pieces(text)
+        unknown, notes = tuple(piece.strip() or piece for piece in pieces), ()
         if unknown:
-            pieces = some_of([repr(piece) for piece in unknown])
-            notes = (f"the model's vocabulary does not have {pieces}, which is read as unknown",)
+            said = some_of([repr(piece) for piece in unknown])
+            notes = (f"the model's vocabulary does not have {said}, which is read as unknown",)
         return Reading([*ids, self.source_tokenizer.eos_id], unknown=unknown, notes=notes)
 
     def _settings(self, changes: dict[str, Any]) -> GenerationSettings:

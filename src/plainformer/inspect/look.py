@@ -73,6 +73,7 @@ class Subject:
     """What was looked at: a model, and the ids that it was given. A classifier's `chosen` is its label.
 
     user: what looked (a `Translator`, a `TextGenerator`, …), which has the tokenizers and the settings.
+    settings: of the search, of a translation that was looked for by others than the user's.
     """
 
     model: Model
@@ -82,6 +83,7 @@ class Subject:
     tokenizer: Tokenizer  # of what is predicted
     top: int
     user: Any = field(repr=False)
+    settings: Any = None
 
 
 @dataclass(frozen=True)

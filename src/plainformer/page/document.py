@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +34,16 @@ later: Chrome 94, Firefox 125, Safari 16.4.</p></main>
 """
 
 
-def page_of(bundle: Bundle, *, title: str, text: str) -> str:
+def page_of(bundle: Bundle, *, title: str, text: str, written: Sequence[int] = ()) -> str:
     """The page in which a model runs, as the text of one HTML file.
 
     Args:
         bundle: the model (`page.bundle`).
         title: what stands above it.
         text: what is read first.
+        written: ids that the output begins with, first.
     """
-    return _page("bundle", bundle.to_json(), title, text)
+    return _page("bundle", bundle.to_json(), {"title": title, "text": text, "written": list(written)})
 
 
 def recorded_page_of(recording: Recording, *, title: str, text: str) -> str:
@@ -50,16 +51,17 @@ def recorded_page_of(recording: Recording, *, title: str, text: str) -> str:
 
     Takes `title` and `text` as `page_of`.
     """
-    return _page("recording", recording.to_json(), title, text, "".join(recording.blocks.elements()))
+    start = {"title": title, "text": text, "written": []}
+    return _page("recording", recording.to_json(), start, "".join(recording.blocks.elements()))
 
 
-def _page(kind: str, model: str, title: str, text: str, blocks: str = "") -> str:
+def _page(kind: str, model: str, start: Mapping[str, Any], blocks: str = "") -> str:
     script, style = as_script(VIEWS / "main.js"), _style()
     return _PAGE.format(
         policy=_policy(script, style),
-        title=_escaped(title),
+        title=_escaped(start["title"]),
         style=style,
-        start=_json({"title": title, "text": text}),
+        start=_json(start),
         kind=kind,
         model=model,
         blocks=blocks,

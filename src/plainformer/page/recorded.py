@@ -16,7 +16,6 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from plainformer.decode.batch import position_limit
 from plainformer.decode.beam_tree import BeamTree, Node
 from plainformer.decode.mask_filler import MaskFiller
 from plainformer.decode.own import silent_ids
@@ -117,7 +116,6 @@ class _Recorder:
             "generation": dict(self.content.generation),
             "stacks": layers,
             "heads": config.heads,
-            "limit": _limit(self.user),
             "special": _roles(source),
             "target_special": _roles(target),
             "mask": source.special.mask if isinstance(self.user, MaskFiller) else None,
@@ -334,13 +332,6 @@ def _is_layer(name: str) -> bool:
     """Whether this is the stream after a layer."""
     number, _, rest = name.partition("/")
     return number.isdigit() and rest == "output"
-
-
-def _limit(user: Any) -> int | None:
-    """The most tokens that are read at once; None is any number."""
-    if isinstance(user, Translator):
-        return position_limit(user.model.config)
-    return user.model.config.context if isinstance(user, TextGenerator) else user.max_text_tokens
 
 
 def _roles(tokenizer: Tokenizer) -> dict[str, int | None]:

@@ -5,7 +5,7 @@ plainformer.load("runs/demo").look("I like pizza").save_page("page.html")
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -84,16 +84,17 @@ def save_page(
     path = check_path(place(path, "a file for the page"), overwrite)
     check_options(weights, max_size)
     model = seen.subject.model if isinstance(seen, Look) else user.model
-    content, read = _content(user, model), user.read(text)
-    notes = list(read.notes)
+    settings = seen.subject.settings if isinstance(seen, Look) else None
+    content, read = _content(user, model, settings), user.read(text)
     if why := _too_much(content, weights, max_size):
         html, is_recorded = _recorded(seen, content, text, why, title), True
     else:
-        html, is_recorded = page_of(bundle(content, content.generation, weights), title=title or text, text=text), False
+        carried = bundle(content, content.generation, weights)
+        html, is_recorded = page_of(carried, title=title or text, text=text, written=_written(seen)), False
         if len(html.encode()) > max_size * MEGABYTE:
             html, is_recorded = _recorded(seen, content, text, _said_of_size(max_size), title), True
     write_text(path, html)
-    return SavedPage(path, path.stat().st_size, is_recorded, tuple(notes))
+    return SavedPage(path, path.stat().st_size, is_recorded, read.notes)
 
 
 def check_path(path: Path, overwrite: bool) -> Path:
@@ -132,18 +133,24 @@ def check_options(weights: str, max_size: float) -> None:
         )
 
 
-def _content(user: User, model: Any) -> ModelFolder:
-    """A loaded model as its folder has it, with all settings of decoding."""
+def _content(user: User, model: Any, changed: Any) -> ModelFolder:
+    """A loaded model as its folder has it, with all settings of decoding: the user's, unless they were changed."""
     settings: Mapping[str, Any] = {}
     if isinstance(user, Translator | TextGenerator):
         if user.unusable is not None:
             raise user.unusable
-        settings = asdict(user.settings)
+        settings = asdict(changed or user.settings)
     elif isinstance(user, TextClassifier):
         settings = {name: getattr(user, name) for name in SETTINGS}
     if isinstance(user, Translator):
         return ModelFolder(model, user.source_tokenizer, user.target_tokenizer, settings)
     return ModelFolder(model, user.tokenizer, user.tokenizer, settings)
+
+
+def _written(seen: Look | User) -> Sequence[int]:
+    """The target of a translation that was not searched for: it is held on the page."""
+    is_given = isinstance(seen, Look) and seen.kind == "translation" and seen.beam is None
+    return seen.subject.chosen if is_given else ()
 
 
 def _too_much(content: ModelFolder, weights: TravelDtype, max_size: float) -> str:

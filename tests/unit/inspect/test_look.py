@@ -51,6 +51,13 @@ def seen(translator: Translator) -> Any:
     return translator.look("one two <three>")
 
 
+def test_a_newline_that_the_vocabulary_lacks_is_named(translator: Translator) -> None:
+    reader = Translator(translator.model, train_character(["one two"]), TARGET, translator.settings)
+    read = reader.read("one\ntwo")
+    assert read.unknown == ("\n",)
+    assert read.notes == ("the model's vocabulary does not have '\\n', which is read as unknown",)
+
+
 def test_a_translation_is_the_one_that_is_found_with_its_score(translator: Translator, seen: Any) -> None:
     text = "one two <three>"
     best = translator.translate_n_best([text])[0][0]

@@ -14,7 +14,7 @@ import { Session } from "./session.js";
  */
 export function connect(worker) {
   const waiting = new Map();
-  let last = 0;
+  let [last, broken] = [0, null];
   worker.onmessage = ({ data: { id, result, error } }) => {
     const { resolve, reject } = waiting.get(id);
     waiting.delete(id);
@@ -22,11 +22,13 @@ export function connect(worker) {
     else reject(new Error(error));
   };
   worker.onerror = ({ message }) => {
-    for (const { reject } of waiting.values()) reject(new Error(message || "the browser does not start its worker"));
+    broken = new Error(message || "the browser does not start its worker");
+    for (const { reject } of waiting.values()) reject(broken);
     waiting.clear();
   };
   return (method, asked = {}) =>
     new Promise((resolve, reject) => {
+      if (broken !== null) return reject(broken);
       waiting.set(++last, { resolve, reject });
       worker.postMessage({ id: last, method, asked });
     });

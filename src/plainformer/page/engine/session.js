@@ -29,7 +29,7 @@ import { TextClassifier } from "./decode/text_classifier.js";
 import { TextGenerator } from "./decode/text_generator.js";
 import { Translator } from "./decode/translator.js";
 import { added_by, attribution, best_tokens, label_attribution, largest, logit_lens } from "./inspect.js";
-import { position_limit, stacks } from "./models/config.js";
+import { stacks } from "./models/config.js";
 import { unknown_characters } from "./decode/texts.js";
 import { Tokenizer } from "./tokenizer/tokenizer.js";
 import { Weights, from_base64 } from "./weights.js";
@@ -52,7 +52,6 @@ const USERS = {
  * @property {object} generation its settings of decoding
  * @property {Record<string, number>} stacks layers of each, by the names of a trace
  * @property {number} heads of each layer
- * @property {number} limit the most tokens that are read at once; Infinity is any number
  * @property {Record<string, number | null>} special ids of the source tokenizer's roles
  * @property {Record<string, number | null>} target_special of the target's
  * @property {string | null} mask how a gap is written
@@ -89,7 +88,6 @@ export class Session {
     this.seen = new Map();
     return {
       ...{ kind, config, about, generation, stacks: stacks(config), heads: config.heads },
-      limit: position_limit(config),
       special: this.source_tokenizer.special,
       target_special: this.target_tokenizer.special,
       mask: this.user.mask ?? null,

@@ -7,6 +7,7 @@ import { belongs } from "./hover.js";
 import { panel } from "./panel.js";
 import { is_translator, label, percent } from "./parts.js";
 import { Places } from "./places.js";
+import { is_end } from "./settings.js";
 
 const SHOWN = 8; // alternatives of a place
 
@@ -82,13 +83,14 @@ function column(page, result, place, { is_written, can_change }) {
     },
     entries: ranked.map(({ id, probability }) => {
       const is_chosen = id === chosen[place].id;
+      const is_possible = can_be_taken && !(result.step && is_end(page, id)); // behind its end, no text is written
       const [text, share] = [label(result.token(id)), percent(probability)];
       const marks = [is_chosen && "chosen", is_chosen && is_held(result, store, place) && "forced"].filter(Boolean);
       return {
         ...{ text, note: share, shade: probability, kind: marks.join(" ") },
         said: `${text}, ${share}, ${where} ${label(token)}${is_chosen ? `, ${is_written ? "taken" : "best"}` : ""}`,
         data: is_chosen && is_written && next ? next : {},
-        press: can_be_taken && !is_chosen ? () => take(page, place, id) : null,
+        press: is_possible && !is_chosen ? () => take(page, place, id) : null,
       };
     }),
   };

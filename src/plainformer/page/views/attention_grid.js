@@ -31,7 +31,7 @@ export function attention_grid(page) {
     const known = names.map((name) => `${name}/weights` in result.pass.names && unless_stale(result.maps(name)));
     const maps = await Promise.all(known);
     if (maps.includes(null) || result !== store.get("result")) return;
-    const off = store.get("off");
+    const { off } = result;
     names.forEach((name, row) => show_maps(cells[row], name, maps[row], { off, keys: keys(result, name) }));
   };
   const keys = ({ pass }, name) => pass[axes(description, name).keys].length;

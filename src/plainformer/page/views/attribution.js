@@ -5,13 +5,14 @@ import { Grid } from "./cells.js";
 import { fill, h } from "./elements.js";
 import { panel } from "./panel.js";
 import { label, percent, spoken } from "./parts.js";
+import { unless_stale } from "./results.js";
 
 const WIDEST = 720; // pixels
 const AGREE = 1e-5; // by how much of the logit the sum may differ from it
 
 /** @param {import("./page.js").Page} page @returns {HTMLElement | null} */
 export function attribution(page) {
-  const { store, ask, description } = page;
+  const { store, description } = page;
   if (!description.methods.includes("attribution")) return null;
   const is_classifier = description.kind.endsWith("classifier");
   const [grid, open] = [new Grid(), new Set()];
@@ -35,8 +36,9 @@ export function attribution(page) {
     const choices = is_classifier ? labels_of(result) : tokens_of(result, place);
     const token = store.get("token") ?? (is_classifier ? choices[0].id : result.chosen[place].id);
     const name = is_classifier ? description.config.labels[token] : label(result.token(token));
-    const answer = await ask("attribution", { position: is_classifier ? 0 : place, token }).catch((error) => error);
-    if (store.get("result") !== result || store.get("place") !== place) return;
+    const asked = { position: is_classifier ? 0 : place, token };
+    const answer = await unless_stale(result.attribution(asked)).catch((error) => error);
+    if (answer === null || store.get("result") !== result || store.get("place") !== place) return;
     if (!choices.some(({ id }) => id === token)) choices.push({ id: token, name });
     fill(choice, choices.map((one) => h("option", { value: one.id, selected: one.id === token }, one.name)));
     grid.frame.hidden = answer instanceof Error;

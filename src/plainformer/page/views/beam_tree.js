@@ -5,7 +5,7 @@ import { draw_tree, nats } from "./beam_picture.js";
 import { fill, h, s } from "./elements.js";
 import { panel } from "./panel.js";
 import { label } from "./parts.js";
-import { choice, restore, setting, setting_changer, slider } from "./settings.js";
+import { choice, is_end, restore, setting, setting_changer, slider } from "./settings.js";
 
 const VIEW = "beam_tree";
 const HELP =
@@ -184,7 +184,7 @@ function show_node({ page, parts }, id) {
   const name = (one) => h("b", { dir: "auto" }, label(result.token(nodes[one].token)));
   const term = (one) => h("span", { class: "term" }, name(one), ` ${nats(nodes[one].logprob)}`);
   const of = `${nats(sum, 4)} / ${formula} = ${nats(sum, 4)} / ${penalty.toFixed(4)}`;
-  const ids = path.map((one) => nodes[one].token).filter((token) => !is_end(page, settings, token));
+  const ids = path.map((one) => nodes[one].token).filter((token) => !is_end(page, token));
   fill(
     parts.detail,
     h("h3", {}, fate_of(result, node, id)),
@@ -192,10 +192,6 @@ function show_node({ page, parts }, id) {
     node.step > 0 && h("p", { class: "sum" }, `Sum ${nats(node.total, 4)}. Score ${of} = `, h("b", {}, nats(score, 4))),
     h("p", {}, go_on(page, ids), page.store.get("written").length > 0 && let_go(page)),
   );
-}
-
-function is_end({ description }, { end_tokens = [] }, token) {
-  return token === description.target_special.eos || end_tokens.includes(token);
 }
 
 function fate_of(result, { token, step, fate, reason }, id) {

@@ -12,6 +12,9 @@ const ASKS = {
   "plainformer-classifier": "Text to classify",
 };
 
+/** Where a text is cut, by what is read of it. */
+const CUT = { head: "at its end", tail: "at its beginning", both: "in its middle" };
+
 /** @returns {HTMLElement} */
 export function entry({ store, description }) {
   const { kind, mask, recorded, why } = description;
@@ -58,11 +61,13 @@ export function entry({ store, description }) {
 }
 
 /** What is not as one would expect. @returns {string[]} one sentence each */
-function notes({ pass, search }, { limit }) {
+function notes({ pass, search, step }, { kind, generation }) {
   const said = [];
   const unknown = pass.unknown.map((one) => JSON.stringify(one)).join(", ");
   if (unknown) said.push(`The vocabulary does not have ${unknown}: read as unknown.`);
-  if (pass.cut) said.push(`The model reads ${limit} tokens; ${pass.cut} of this text were left out.`);
+  const way = kind === "plainformer-language-model" ? "tail" : (generation.truncate ?? "head");
+  if (pass.cut && !step) // what a text that is written has outgrown is told where it is written
+    said.push(`This is more than the model reads at once: ${pass.cut} tokens ${CUT[way]} were left out.`);
   const [best] = search?.hypotheses ?? [];
   if (best && !best.finished) said.push("The length limit cut the translation.");
   return said;

@@ -46,8 +46,8 @@ export function gaps(page) {
 }
 
 /** The text, with the best guess in each of its gaps. */
-function gapped_text({ store, description: { mask } }, result) {
-  return store.get("text").split(mask).flatMap((part, at) => {
+function gapped_text({ description: { mask } }, result) {
+  return result.text.split(mask).flatMap((part, at) => {
     const place = result.pass.gaps[at - 1];
     if (at === 0) return [part];
     if (place === undefined) return [mask, part]; // in the part of the text that was cut
@@ -82,8 +82,8 @@ function column(page, result, place) {
 }
 
 /** Puts a token into a gap. A space before a gap is the token's own, where tokens begin with the space before them. */
-function put({ store, description: { mask } }, { pass, token }, gap, { token: piece, text }) {
-  const parts = store.get("text").split(mask);
+function put({ store, description: { mask } }, { text: whole, pass, token }, gap, { token: piece, text }) {
+  const parts = whole.split(mask);
   const known = [...pass.target, ...pass.predictions.flat().map(({ id }) => token(id))];
   const words_have_spaces = known.some((one) => /^ .*\S/su.test(one.text));
   const before = parts.slice(0, gap + 1).join(mask);

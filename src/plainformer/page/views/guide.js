@@ -13,8 +13,8 @@ const PARTS = [
   [
     ["attention", "attention_grid", "attention_map"],
     "Attention",
-    "Layer by layer, each token gathers what it needs from others. Each head does so in its own way: the darker a " +
-      "square, the more the token of its row takes from the token of its column.",
+    "Layer by layer, each token gathers what it needs from others. Each head does so in its own way: the stronger " +
+      "the colour of a square, the more the token of its row takes from the token of its column.",
   ],
   [
     ["head-steps", "head_steps"],
@@ -31,7 +31,7 @@ const PARTS = [
   [
     ["alternatives"],
     "Alternatives",
-    "At each place the model gives every token a probability. Choose another one, and the rest is found anew.",
+    "At each place the model gives every token a probability. What was taken is framed, beside what could have been.",
   ],
   [
     ["beam_tree"],
@@ -52,7 +52,7 @@ const PARTS = [
   [
     ["labels"],
     "Labels",
-    "The model gives the whole text a label. Leave a word out to see what it adds.",
+    "The model gives the whole text a label. What a word adds is seen by leaving it out.",
   ],
   [
     ["switches"],
@@ -61,12 +61,14 @@ const PARTS = [
   ],
 ];
 
-/** @returns {HTMLElement} a button, and the dialog that it opens */
-export function guide() {
+/** @param {import("./page.js").Page} page @returns {HTMLElement} a button, and the dialog that it opens */
+export function guide({ description }) {
   const list = h("dl", {});
   const close = h("button", { class: "close", on: { click: () => dialog.close() } }, "Close");
   const title = h("h2", { id: "guide-title" }, "How to read this");
-  const lead = "You see a Transformer at work: the model runs in this page, and every number is its own.";
+  const lead = description.recorded
+    ? "You see what a Transformer computed of one text; what it computed was kept in this page, the arrays in float16."
+    : "You see a Transformer at work: the model runs in this page, and every number is its own.";
   const dialog = h("dialog", { id: "guide", "aria-labelledby": "guide-title" }, title, h("p", {}, lead), list, close);
   const open = () => {
     fill(list, PARTS.map((part) => told(part, dialog)));

@@ -97,18 +97,18 @@ function fill_rows(select, tokens, query) {
 }
 
 /** The numbers of a row, and all that is told of them. @returns {Promise<object>} */
-async function read({ ask, store, description }, result, { name, head }, row) {
+async function read({ description }, result, { name, head }, row) {
   const { queries, keys } = axes(description, name);
   const wanted = `${name}/bias` in result.pass.names ? [...ARRAYS, "bias"] : ARRAYS;
-  const added = ask("heads_added", { name, position: row });
-  const found = await Promise.all(wanted.map((one) => result.array(`${name}/${one}`, head)));
+  const asked = wanted.map((one) => result.array(`${name}/${one}`, head));
+  const [added, ...found] = await Promise.all([result.heads_added({ name, position: row }), ...asked]);
   const arrays = Object.fromEntries(wanted.map((one, at) => [one, found[at]]));
-  const is_off = store.get("off").includes(`${name}/${head}`);
+  const is_off = result.off.includes(`${name}/${head}`);
   const is_causal = description.kind === "plainformer-language-model" || /^decoder\/.*self_attention$/.test(name);
   const [own, others] = [result.pass[queries], result.pass[keys]];
   const numbers = row_numbers({ bias: null, ...arrays }, row, { is_causal, is_off });
   return {
-    ...{ numbers, name, head, is_off, added: added_of((await added).parts, name, head) },
+    ...{ numbers, name, head, is_off, added: added_of(added.parts, name, head) },
     token: label(own[row]),
     key_label: (at) => `${at} ${label(others[at])}`,
     key_token: (index) => ({ side: keys, index }),

@@ -84,8 +84,8 @@ function label_bars(store, { pass }, chosen) {
 }
 
 /**
- * By how much a label grows with each word: its probability or, where that hardly changes, its log-odds; null of the
- * only word of a text.
+ * By how much a label grows with each word: its probability or, where that hardly changes and its logits are known, its
+ * log-odds; null of the only word of a text.
  */
 function effects_of(whole, left_out, chosen) {
   const by = (measure) =>
@@ -93,7 +93,9 @@ function effects_of(whole, left_out, chosen) {
       return { word, effect: without.length ? measure(whole) - measure(without) : null };
     });
   const effects = by((all) => all[chosen].probability);
-  if (effects.some(({ effect }) => Math.abs(effect) >= HARDLY)) return { effects, told: points, unit: "" };
+  const has_logits = left_out.every(({ labels: without }) => without.every(({ logit }) => logit !== undefined));
+  if (!has_logits || effects.some(({ effect }) => Math.abs(effect) >= HARDLY))
+    return { effects, told: points, unit: "" };
   return { effects: by((all) => log_odds(all, chosen)), told: signed, unit: ", in log-odds" };
 }
 

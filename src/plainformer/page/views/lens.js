@@ -26,7 +26,7 @@ export function lens({ store, description }) {
       name: "lens",
       title: "Logit lens",
       help:
-        "Each row reads the stream after one layer as if it were the last: its best token, darker when more certain. " +
+        "Each row reads the stream after one layer as if it were the last: its best token, shaded by probability. " +
         "The last row is the model's output. Framed is the token that was taken; choose a token to explain it.",
       picture: () => grid.picture,
     },

@@ -33,7 +33,7 @@ export async function opened({ store, description }) {
   if (found === null || result !== store.get("result") || attention !== store.get("attention")) return null;
   const sides = axes(description, name);
   const [queries, keys] = [pass[sides.queries], pass[sides.keys]];
-  return { name, head, sides, queries, keys, weights: found.data, is_off: is_off(store.get("off"), name, head) };
+  return { name, head, sides, queries, keys, weights: found.data, is_off: is_off(result.off, name, head) };
 }
 
 /** @param {string[]} off @returns {boolean} whether a head is left out, alone or with its sublayer or layer */

@@ -40,20 +40,20 @@ const VIEWS = [
  * @param {HTMLElement} root
  * @param {import("../engine/client.js").Ask} ask
  * @param {import("../engine/session.js").Description} description
- * @param {{text: string, title: string}} start
+ * @param {{text: string, title: string, written: number[]}} start
  * @returns {Promise<Page>} when everything is drawn
  */
 export async function show(root, ask, description, start) {
   const own = attentions(description);
   const store = new Store({
-    ...{ text: start.text, settings: {}, off: [], written: [], result: null, problem: null },
+    ...{ text: start.text, settings: {}, off: [], written: start.written, result: null, problem: null },
     ...{ place: 0, query: 0, token: null, hover: null, theme: system_theme() },
     attention: { name: own.at(is_translator(description) ? -1 : 0), head: 0 },
   });
   const page = { store, ask, description };
   const views = VIEWS.map((view) => view(page)).filter((element) => element !== null);
   const title = h("h1", {}, start.title);
-  const top = h("header", { class: "top" }, title, guide(), theme_switch(store));
+  const top = h("header", { class: "top" }, title, guide(page), theme_switch(store));
   fill(root, top, entry(page), h("div", { class: "views" }, views));
   follow_hover(root, store);
   const results = new Results(ask, description);

@@ -43,8 +43,7 @@ class Recording {
   }
 
   load() {
-    const { description } = this.told;
-    return { ...description, limit: description.limit ?? Infinity };
+    return this.told.description;
   }
 
   tokens({ ids, side = "source" }) {

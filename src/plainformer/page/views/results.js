@@ -3,6 +3,8 @@
  *
  * @typedef {object} Result
  * @property {number} serial counted from 1
+ * @property {string} text that was read
+ * @property {string[]} off names of the parts that were left out
  * @property {object | null} search of a translator: its `hypotheses`, and `nodes` of the tree (decode/beam.js)
  * @property {import("../engine/session.js").Pass} pass over source and target
  * @property {number} prompt of a language model: how many tokens of `pass.target` were given, the rest was written
@@ -20,6 +22,8 @@
  * @property {(id: number) => import("../engine/tokenizer/tokenizer.js").TokenView} token a token that is predicted
  * @property {(name: string, head?: number) => Promise<{shape: number[], data: Float32Array}>} array of this pass
  * @property {(name: string) => Promise<{shape: number[], data: Float32Array}>} maps of an attention in this pass
+ * @property {(asked: object) => Promise<object>} attribution of this pass (`Session.attribution`)
+ * @property {(asked: object) => Promise<object>} heads_added in this pass (`Session.heads_added`)
  *
  * @typedef {{id: number, probability: number, logprob: number}} Prediction
  */
@@ -29,12 +33,12 @@ const LENS = 5; // and of each layer
 const KEPT = 24; // arrays of a pass that are kept, the last ones asked for
 const WORDS = 12; // of a text with no more, each is left out before anything is shown; else the views ask for that
 
-/** What a result is asked for while another text is being read. */
+/** What is asked of a pass that is no longer the engine's last, or for a result that is no longer wanted. */
 class Stale extends Error {}
 
 /**
  * @template T
- * @param {Promise<T>} answer of a result's `array` or `maps`
+ * @param {Promise<T>} answer of a result's `array`, `maps`, `attribution` or `heads_added`
  * @returns {Promise<T | null>} null where another text is read meanwhile: its result will be told, too
  */
 export async function unless_stale(answer) {
@@ -46,14 +50,18 @@ export async function unless_stale(answer) {
   }
 }
 
-/** Asks the engine; an answer that is no longer wanted when it comes is dropped. */
+/**
+ * Asks the engine. It answers in the order of the questions, and arrays, lens and attribution are of its last pass. So
+ * what is no longer wanted asks for nothing more: no pass of its own comes between another's pass and what is asked of
+ * that. `serial` is the number of what is wanted, `passed` of what the engine's last pass is of.
+ */
 export class Results {
   /**
    * @param {import("../engine/client.js").Ask} ask
    * @param {import("../engine/session.js").Description} description
    */
   constructor(ask, description) {
-    Object.assign(this, { ask, description, serial: 0, views: new Map() });
+    Object.assign(this, { ask, description, serial: 0, passed: 0, views: new Map() });
   }
 
   has(method) {
@@ -64,27 +72,56 @@ export class Results {
    * @param {{text: string, settings: object, off: string[], written: number[]}} wanted
    * @returns {Promise<Result | null>} null where something else was wanted meanwhile
    */
-  async of({ text, settings, off, written }) {
+  async of(wanted) {
     const serial = ++this.serial;
+    try {
+      return await this.result(serial, wanted);
+    } catch (error) {
+      if (serial !== this.serial) return null; // what went wrong there is of no interest any more
+      throw error;
+    }
+  }
+
+  async result(serial, { text, settings, off, written }) {
+    const ask = (method, asked) => this.wanted(serial, method, asked);
     const asked = { text, settings, off };
-    const search = this.is_searched ? await this.ask("search", { ...this.of_a_beam(asked), prefix: written }) : null;
-    const step = this.has("step") ? await this.after(asked, written) : null;
-    if (serial !== this.serial) return null;
+    const search = this.is_searched ? await ask("search", { ...this.of_a_beam(asked), prefix: written }) : null;
+    const step = this.has("step") ? await this.after(ask, asked, written) : null;
     const read = step ? { text, ids: step.ids } : { text, target: search?.hypotheses[0]?.ids ?? [] };
-    const whole = off.length ? await this.of_the_whole(read, settings, search, step) : null;
-    const pass = await this.ask("forward", { ...read, off, best: BEST });
-    const chosen = await this.chosen(pass, search, step);
-    if (whole) whole.without = await this.probable(pass, whole.chosen.map(({ id }) => id));
-    const lens = this.has("lens") ? await this.ask("lens", { best: LENS }) : [];
+    const whole = off.length ? await this.of_the_whole(ask, read, { settings, prefix: written }, search, step) : null;
+    const pass = await ask("forward", { ...read, off, best: BEST });
+    const chosen = await this.chosen(ask, pass, search, step);
+    if (whole) whole.without = await this.probable(ask, pass, whole.chosen.map(({ id }) => id));
+    const lens = this.has("lens") ? await ask("lens", { best: LENS }) : [];
     const words = { text, off, count: first_words(text) };
-    const left_out = this.has("without_each_word") ? await this.ask("without_each_word", words) : [];
+    const left_out = this.has("without_each_word") ? await ask("without_each_word", words) : [];
     const [ids, prompt] = [step?.ids ?? [], step ? step.ids.length - written.length : 0];
-    const found = { serial, search, pass, lens, left_out, step, prompt, ids, whole, chosen };
-    await this.look_up(found);
+    const found = { serial, text, off, search, pass, lens, left_out, step, prompt, ids, whole, chosen };
+    await this.look_up(ask, found);
     if (serial !== this.serial) return null;
     const token = (id) => this.views.get(id);
+    return { ...found, output: output_of(pass, search), token, ...this.asked_later(serial) };
+  }
+
+  /** An answer for the result of this number. */
+  async wanted(serial, method, asked) {
+    if (serial !== this.serial) throw new Stale("something else is wanted");
+    if (method !== "forward") return this.ask(method, asked);
+    const before = this.passed;
+    this.passed = serial;
+    try {
+      return await this.ask(method, asked);
+    } catch (error) {
+      if (this.passed === serial) this.passed = before; // a text that cannot be read leaves the last pass as it was
+      throw error;
+    }
+  }
+
+  /** What views ask of the pass of this number. */
+  asked_later(serial) {
+    const ask = (method) => (asked) => this.of_pass(serial, method, asked);
     const maps = (name) => this.of_pass(serial, "maps", { name });
-    return { ...found, output: output_of(pass, search), token, array: this.arrays(serial), maps };
+    return { array: this.arrays(serial), maps, attribution: ask("attribution"), heads_added: ask("heads_added") };
   }
 
   /** Whether what is looked at is found by a search, as translations are. */
@@ -99,50 +136,51 @@ export class Results {
   }
 
   /** What comes after a prompt and what was written behind it. */
-  async after({ text, settings, off }, written) {
-    if (this.read?.text !== text) this.read = { text, ids: (await this.ask("step", { text, settings, off })).ids };
-    return this.ask("step", { ids: [...this.read.ids, ...written], settings, off });
+  async after(ask, { text, settings, off }, written) {
+    if (this.read?.text !== text) this.read = { text, ids: (await ask("step", { text, settings, off })).ids };
+    return ask("step", { ids: [...this.read.ids, ...written], settings, off });
   }
 
-  /** The same tokens in the whole model, and what that model would have said by itself. */
-  async of_the_whole(read, settings, search, step) {
-    const pass = await this.ask("forward", { ...read, best: BEST });
-    const chosen = await this.chosen(pass, search, step);
-    const own = this.is_searched ? await this.ask("search", { text: read.text, settings }) : null;
+  /** The same tokens in the whole model, and what that model would have said by itself, behind the same prefix. */
+  async of_the_whole(ask, read, how, search, step) {
+    const pass = await ask("forward", { ...read, best: BEST });
+    const chosen = await this.chosen(ask, pass, search, step);
+    const own = this.is_searched ? await ask("search", { text: read.text, ...how }) : null;
     const { predictions, labels = [] } = pass;
     return { predictions, labels, chosen, output: output_of(pass, own) };
   }
 
   /** At each place of the last pass the prediction that was taken. */
-  async chosen(pass, search, step) {
+  async chosen(ask, pass, search, step) {
     const { target, gaps } = pass;
     const taken = gaps ? [] : target.slice(1).map(({ id }) => id);
     if (search?.hypotheses[0]?.finished) taken.push(this.description.target_special.eos);
     if (step) taken.push(step.token);
-    return this.probable(pass, taken);
+    return this.probable(ask, pass, taken);
   }
 
   /** How probable tokens were in the last pass, one at each place; where none is given, the best. */
-  async probable({ predictions }, ids) {
+  async probable(ask, { predictions }, ids) {
     const found = predictions.map((ranked, at) => (at in ids ? ranked.find(({ id }) => id === ids[at]) : ranked[0]));
-    return found.every(Boolean) ? found : (await this.ask("probabilities", { tokens: ids })).predictions;
+    return found.every(Boolean) ? found : (await ask("probabilities", { tokens: ids })).predictions;
   }
 
   /** Finds the texts of all tokens that are predicted somewhere. */
-  async look_up({ pass, lens, search, step, whole, chosen }) {
+  async look_up(ask, { pass, lens, search, step, whole, chosen }) {
     const rows = [pass.predictions, ...lens.map(({ predictions }) => predictions), whole?.predictions ?? []];
     const taken = [...chosen, ...(whole?.chosen ?? []), ...(step?.predictions ?? [])];
     const ids = [...rows.flat(2), ...taken].map(({ id }) => id);
     ids.push(...(search?.nodes ?? []).map(({ token }) => token));
     const fresh = [...new Set(ids)].filter((id) => !this.views.has(id));
     if (fresh.length === 0) return;
-    const { tokens } = await this.ask("tokens", { ids: fresh, side: "target" });
+    const { tokens } = await ask("tokens", { ids: fresh, side: "target" });
     for (const one of tokens) this.views.set(one.id, one);
   }
 
   arrays(serial) {
     const known = new Map();
-    return (name, head) => {
+    return async (name, head) => {
+      this.check_pass(serial);
       const key = `${name} ${head}`;
       const found = known.get(key) ?? this.array(serial, name, head);
       known.delete(key);
@@ -158,15 +196,12 @@ export class Results {
 
   /** What is asked of the last pass, as long as that is the pass of this number. */
   async of_pass(serial, method, asked) {
-    const check = () => {
-      if (serial !== this.serial) throw new Stale("another text is being read");
-    };
-    check();
-    try {
-      return await this.ask(method, asked);
-    } finally {
-      check();
-    }
+    this.check_pass(serial);
+    return this.ask(method, asked);
+  }
+
+  check_pass(serial) {
+    if (serial !== this.passed) throw new Stale("another text is being read");
   }
 }
 

@@ -7,6 +7,12 @@ export function setting({ store, description }, name) {
   return store.get("settings")[name] ?? description.generation[name];
 }
 
+/** Whether a token ends what is written, so that nothing comes behind it. @param {number} id */
+export function is_end(page, id) {
+  const ends = setting(page, "end_tokens") ?? [];
+  return ends.length ? ends.includes(id) : id === page.description.target_special.eos;
+}
+
 /**
  * How a view changes settings: while the page draws what was wished last, only the latest wish waits.
  * @param {import("./store.js").Store} store

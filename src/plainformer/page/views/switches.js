@@ -1,7 +1,8 @@
 /** Heads, sublayers and layers, each of which can be switched off, and what the model then says. */
 
 import { changes, changes_picture } from "./changes.js";
-import { fill, h } from "./elements.js";
+import { copied } from "./copied.js";
+import { fill, h, s } from "./elements.js";
 import { stepped } from "./keys.js";
 import { panel } from "./panel.js";
 import { layers, spoken } from "./parts.js";
@@ -49,8 +50,10 @@ export function switches(page) {
   show();
   stop_at(buttons, buttons.get(rows[0][0].name));
   const help = "Switch a part off: it then adds nothing, and you see what the model says without it.";
-  const of = { name: "switches", title: "Switch parts off", help, picture: () => changes_picture(told) };
-  return panel(of, grid, h("p", { class: "choice" }, all, count), told);
+  const copy = s("svg", { class: "copy" });
+  const picture = () => changes_picture(told) ?? copied(copy, [...buttons.values()]);
+  const of = { name: "switches", title: "Switch parts off", help, picture };
+  return panel(of, grid, h("p", { class: "choice" }, all, count), told, copy);
 }
 
 /**

@@ -1,5 +1,6 @@
 /** Tokens as they are cut: those that are read and those that are written, each with its id and its bytes. */
 
+import { copied } from "./copied.js";
 import { fill, h, s } from "./elements.js";
 import { belongs } from "./hover.js";
 import { stepped } from "./keys.js";
@@ -16,7 +17,7 @@ export function tokens(page) {
   const copy = s("svg", { class: "copy" });
   const detail = h("p", { class: "detail", id: "tokens-detail" });
   const own = panel(
-    { name: "tokens", title: "Tokens", help: HELP, picture: () => copied(own, copy) },
+    { name: "tokens", title: "Tokens", help: HELP, picture: () => picture_of(own, copy) },
     sides.map((side) => row(side, description, lists[side])),
     detail,
     copy,
@@ -107,21 +108,10 @@ function tell(detail, store) {
   fill(detail, h("bdi", { class: "name" }, label(view)), ` · ${facts.join(" · ")}`, h("bdi", {}, view.token));
 }
 
-/** The chips where they stand, those that are scrolled to as well, as a picture that can be saved. */
-function copied(own, copy) {
+/** The chips where they stand when there is room for all. */
+function picture_of(own, copy) {
   own.classList.add("whole");
-  const frame = own.getBoundingClientRect();
-  const [left, top] = [frame.left, own.querySelector(".help").getBoundingClientRect().bottom];
-  const { bottom } = own.querySelector(".detail").getBoundingClientRect();
-  copy.setAttribute("viewBox", `0 0 ${Math.ceil(frame.width)} ${Math.ceil(bottom - top)}`);
-  const drawn = [...own.querySelectorAll("h3, .chip")].flatMap((one) => {
-    const { x, y, width, height } = one.getBoundingClientRect();
-    const text = { x: x - left + width / 2, y: y - top + height / 2 + 4, "text-anchor": "middle" };
-    const ground = { x: x - left, y: y - top, width, height, rx: 4 };
-    const kind = one.hasAttribute("aria-pressed") ? "ground chosen" : "ground";
-    return [one.tagName !== "H3" && s("rect", { class: kind, ...ground }), s("text", text, one.textContent)];
-  });
+  copied(copy, [...own.querySelectorAll("h3, .chip")]);
   own.classList.remove("whole");
-  fill(copy, drawn);
   return copy;
 }

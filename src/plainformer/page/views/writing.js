@@ -3,7 +3,7 @@
 import { fill, h } from "./elements.js";
 import { belongs } from "./hover.js";
 import { label } from "./parts.js";
-import { setting } from "./settings.js";
+import { is_end } from "./settings.js";
 
 const AT_ONCE = 4; // tokens that are generated before they are shown
 const [MORE, MOST] = [20, 500]; // tokens
@@ -78,12 +78,6 @@ async function set_written(state, written) {
   state.is_busy = true;
   await state.page.store.set({ written });
   state.is_busy = false;
-}
-
-/** Whether a token ends a text, so that nothing is written behind it. */
-function is_end(page, id) {
-  const ends = setting(page, "end_tokens") ?? [];
-  return ends.length ? ends.includes(id) : id === page.description.target_special.eos;
 }
 
 /** Writes several tokens, which appear as they come; the views follow in the end. */
