@@ -1,4 +1,4 @@
-"""A page of arrays, without its model: it shows the numbers that the library computed of one text, and says what it is."""
+"""A page of arrays, without its model: it shows what the library computed of one text, and says what it is."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from small_models import KINDS, TEXTS, user
 
 HALF = 2e-3  # arrays travel in float16
-WITHOUT = {"next_token", "switches"}  # views that need the model itself
+WITHOUT = {"switches"}  # a view that needs the model itself
 
 
 @pytest.fixture
@@ -100,6 +100,25 @@ def test_the_lens_ends_in_what_is_predicted(kind: str, recorded: Any, open_page:
         assert own[0]["id"] == models[0]["id"]
         assert own[0]["probability"] == pytest.approx(models[0]["probability"], rel=1e-3)
         assert opened.state(f"result.token({own[0]['id']}).text") == whole.state(f"result.token({own[0]['id']}).text")
+
+
+@pytest.mark.parametrize("kind", ["writer", "BPE writer"])
+def test_the_next_token_is_drawn_by_any_settings(kind: str, recorded: Any, open_page: Any) -> None:
+    opened, whole = recorded(kind)[0], open_page(kind)
+    step = "{ token: result.step.token, kept: result.step.kept, cuts: result.step.cuts, said: result.chosen.at(-1).id }"
+    assert opened.state(step)["token"] == whole.state(step)["token"]
+    for name, value in {"temperature": 1.4, "top_k": 9, "min_p": 0.05, "seed": 7}.items():
+        for one in (opened, whole):
+            field = one.page.locator(f"#next_token-{name}")
+            one.after(lambda field=field, value=value: (field.fill(str(value)), field.blur()))
+        found, wanted = opened.state(step), whole.state(step)
+        assert {cut: one["tokens"] for cut, one in found["cuts"].items()} == {
+            cut: one["tokens"] for cut, one in wanted["cuts"].items()
+        }
+        assert (found["token"], found["kept"], found["said"]) == (wanted["token"], wanted["kept"], wanted["said"])
+    assert opened.page.locator("#next_token .bar[role=button], #next_token-sample").count() == 0
+    drawn = user(kind).generate([TEXTS[kind]], max_tokens=1, temperature=1.4, top_k=9, min_p=0.05, seed=7)[0][0]
+    assert opened.state("result.token(result.step.token).text") == drawn
 
 
 def test_a_search_by_other_settings_is_shown_by_these(open_page: Any, tmp_path: Path) -> None:

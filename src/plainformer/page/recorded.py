@@ -19,13 +19,14 @@ from numpy.typing import NDArray
 from plainformer.decode.beam_tree import BeamTree, Node
 from plainformer.decode.mask_filler import MaskFiller
 from plainformer.decode.own import silent_ids
+from plainformer.decode.reference import choose, penalised
 from plainformer.decode.text_classifier import TextClassifier
 from plainformer.decode.text_generator import TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.folder import ModelFolder
 from plainformer.inspect.attribution import attribution
 from plainformer.inspect.lens import best
-from plainformer.inspect.look import Look
+from plainformer.inspect.look import Look, Reading
 from plainformer.inspect.stack import read_out, stacks, streams
 from plainformer.kinds import model_type_of
 from plainformer.page.blocks import Blocks, halves
@@ -74,6 +75,7 @@ class _Recorder:
         self.seen, self.content, self.why = seen, content, why
         self.user, self.blocks = seen.subject.user, Blocks()
         self.is_labelled = isinstance(self.user, TextClassifier)
+        self.is_written = isinstance(self.user, TextGenerator)
         self.target_ids = [token.id for token in seen.tokens]
 
     def recording(self) -> Recording:
@@ -85,6 +87,8 @@ class _Recorder:
         arrays |= {f"attribution/{name}": array for name, array in explained.items()}
         self.blocks.put("told", arrays)
         self.blocks.put("maps", {name: halves(largest(array[0], MAP)) for name, array in self.seen.attention.items()})
+        if self.is_written:
+            self.blocks.put("next", {"logits": self.seen["logits"][0, -1].astype(np.float32)})
         for name in self.seen.attention:
             self.put_heads(name)
         told = {
@@ -94,6 +98,7 @@ class _Recorder:
             "without_each_word": self.without_each_word(),
             "lens": [] if self.is_labelled else self.depths(),
             "parts": parts,
+            "next": self.next_token() if self.is_written else None,
             "tokens": self.tokens(
                 [array for name, array in arrays.items() if name.endswith("ids") and not self.is_labelled]
             ),
@@ -105,6 +110,7 @@ class _Recorder:
     def description(self) -> dict[str, Any]:
         config, source, target = self.content.model.config, self.source, self.content.target_tokenizer
         own = ["without_each_word"] if self.is_labelled else ["probabilities", "lens"]
+        own += ["step"] if self.is_written else []
         searched = ["search"] if self.seen.beam is not None else []
         layers = {name.removesuffix("embedding/output"): 0 for name in self.seen if name.endswith("embedding/output")}
         for stack in layers:
@@ -125,18 +131,13 @@ class _Recorder:
         }
 
     def passed(self) -> dict[str, Any]:
-        read = (
-            self.user.read(self.seen.text)
-            if not self.is_labelled
-            else self.user.read(self.seen.text, allow_unknown=True)
-        )
         masked = isinstance(self.user, MaskFiller)
         gaps = [at for at, id in enumerate(self.target_ids) if id == self.source.mask_id] if masked else None
         return {
             "source": [token.id for token in self.seen.source or self.seen.tokens],
             "target": self.target_ids,
-            "unknown": list(read.unknown),
-            "cut": read.cut,
+            "unknown": list(self.read.unknown),
+            "cut": self.read.cut,
             **({"gaps": gaps} if masked else {}),
             **({"labels": self.labels()} if self.is_labelled else {}),
             "names": self.shapes(),
@@ -268,7 +269,29 @@ class _Recorder:
         taken = self.target_ids[1:]
         if self.seen.kind == "translation":
             taken = self.seen.subject.chosen
+        elif self.is_written:
+            taken = [*taken, self.drawn()]
         return np.array([*taken, *ranked[len(taken) :, 0]])
+
+    def next_token(self) -> dict[str, Any]:
+        """Of a language model: which place its next token has, what that cannot be, and what ends a text."""
+        eos = self.source.special_id("eos")
+        ends = list(self.user.settings.end_tokens) or ([] if eos is None else [eos])
+        return {"place": self.place, "banned": self.banned, "ends": ends}
+
+    def drawn(self) -> int:
+        """The next token as the settings draw it (`decode.reference.continuation`)."""
+        settings = self.user.settings
+        logits = self.seen["logits"][0, -1].astype(np.float32)
+        logits = penalised(logits, self.target_ids, settings.repetition_penalty)
+        logits[self.banned] = -np.inf
+        of_sample = jax.random.fold_in(jax.random.key(settings.seed), 0)
+        return choose(logits, jax.random.fold_in(of_sample, self.place), settings)
+
+    @cached_property
+    def place(self) -> int:
+        """Of the next token in the whole text, what was cut of it among it."""
+        return len(self.target_ids) + self.read.cut
 
     def put_heads(self, name: str) -> None:
         """A block for each head of an attention, and one of what its output projection makes of them all."""
@@ -288,6 +311,11 @@ class _Recorder:
         prefix, _, number = path.rpartition("/")
         found = next(stack for stack in stacks(self.content.model) if stack.prefix == (prefix and f"{prefix}/"))
         return getattr(found.layers[int(number)], kind)
+
+    @cached_property
+    def read(self) -> Reading:
+        how = {"allow_unknown": True} if self.is_labelled else {}
+        return self.user.read(self.seen.text, **how)
 
     @property
     def source(self) -> Tokenizer:

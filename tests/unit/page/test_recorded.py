@@ -98,7 +98,10 @@ def test_what_is_told_is_the_search_and_what_was_cut() -> None:
     told = recording_of(seen, content, "it is large.").told
     assert (told["pass"]["cut"], len(told["pass"]["target"])) == (2, 12)
     assert told["description"]["recorded"] is True
-    assert "step" not in told["description"]["methods"]
+    text = CASES["writer"][1]
+    recording = recording_of(seen, content, "it is large.")
+    np.testing.assert_array_equal(arrays_of(recording, "next")["logits"], seen["logits"][0, -1])
+    assert told["next"]["place"] == len(content.source_tokenizer.encode(text))
 
 
 def test_a_small_map_has_the_largest_of_what_a_cell_stands_for() -> None:

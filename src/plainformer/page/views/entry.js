@@ -61,12 +61,12 @@ export function entry({ store, description }) {
 }
 
 /** What is not as one would expect. @returns {string[]} one sentence each */
-function notes({ pass, search, step }, { kind, generation }) {
+function notes({ pass, search, step }, { kind, generation, recorded }) {
   const said = [];
   const unknown = pass.unknown.map((one) => JSON.stringify(one)).join(", ");
   if (unknown) said.push(`The vocabulary does not have ${unknown}: read as unknown.`);
   const way = kind === "plainformer-language-model" ? "tail" : (generation.truncate ?? "head");
-  if (pass.cut && !step) // what a text that is written has outgrown is told where it is written
+  if (pass.cut && (recorded || !step)) // what a text that is written has outgrown is told where it is written
     said.push(`This is more than the model reads at once: ${pass.cut} tokens ${CUT[way]} were left out.`);
   const [best] = search?.hypotheses ?? [];
   if (best && !best.finished) said.push("The length limit cut the translation.");

@@ -10,7 +10,7 @@ import { writing } from "./writing.js";
 const VIEW = "next_token";
 const HELP =
   "Each row is a token that could come next. The upper bar is the model's probability, the lower one the chance to " +
-  "be drawn under the settings; a patterned bar was cut. Choose a row to write its token.";
+  "be drawn under the settings; a patterned bar was cut.";
 const [FEW, ALL] = [16, 50]; // rows
 const MOST_SEED = 2 ** 32 - 1;
 
@@ -18,6 +18,7 @@ const MOST_SEED = 2 ** 32 - 1;
 export function next_token(page) {
   const { store, description } = page;
   if (!description.methods.includes("step")) return null;
+  const can_write = !description.recorded;
   const { text, buttons, write } = writing(page, VIEW);
   const status = h("p", { id: `${VIEW}-status`, class: "status", role: "status" });
   const cuts = h("ul", { id: `${VIEW}-cuts`, class: "cuts" });
@@ -28,7 +29,7 @@ export function next_token(page) {
     const result = store.get("result");
     if (!result?.step) return;
     const had_focus = bars.contains(document.activeElement);
-    fill(bars, draw_bars(result, rows, bars.clientWidth));
+    fill(bars, draw_bars(result, rows, bars.clientWidth, can_write));
     if (had_focus) bars.querySelector('[tabindex="0"]')?.focus();
     more.hidden = result.step.predictions.length <= FEW;
     more.textContent = rows === FEW ? `Show the ${ALL} most probable` : `Show the ${FEW} most probable`;
@@ -39,12 +40,13 @@ export function next_token(page) {
     rows = rows === FEW ? ALL : FEW;
     draw();
   });
-  follow(bars, write);
+  follow(bars, can_write ? write : () => {});
   store.on(["result"], draw);
   const picture = () => bars.querySelector("svg");
   const below = h("div", { class: "below" }, h("div", {}, bars, more), h("div", {}, status, cuts));
-  const parts = [controls(page), text, buttons, below];
-  const element = panel({ name: VIEW, title: "The next token", help: HELP, picture }, ...parts);
+  const parts = [controls(page), text, can_write ? buttons : [], below].flat();
+  const help = can_write ? `${HELP} Choose a row to write its token.` : HELP;
+  const element = panel({ name: VIEW, title: "The next token", help, picture }, ...parts);
   element.classList.add("wide");
   return element;
 }

@@ -39,25 +39,27 @@ export function said_of({ probability, drawn, cut }) {
  * @param {import("./results.js").Result} result of a language model
  * @param {number} most rows, beside that of the token that was drawn
  * @param {number} room pixels that the picture may be wide
- * @returns {SVGElement} rows are buttons, with the token's id in their data
+ * @param {boolean} can_write whether a row is a button, which writes its token
+ * @returns {SVGElement} rows have the token's id in their data
  */
-export function draw_bars(result, most, room) {
+export function draw_bars(result, most, room, can_write) {
   const { predictions, token } = result.step;
   const rows = predictions.filter(({ id }, place) => place < most || id === token);
   const width = Math.min(Math.max(room, 280), 760);
   const long = width - LABEL - SAID - 16;
   const scale = long / Math.max(...rows.map(({ probability, drawn }) => Math.max(probability, drawn)), 1e-9);
   const height = rows.length * ROW + 2;
-  const drawn = rows.map((one, at) => bar(result, one, { y: at * ROW + 1, width, scale, is_first: at === 0 }));
+  const place_of = (at) => ({ y: at * ROW + 1, width, scale, is_first: at === 0, can_write });
+  const drawn = rows.map((one, at) => bar(result, one, place_of(at)));
   const size = { width, height, viewBox: `0 0 ${width} ${height}` };
   return s("svg", { ...size, role: "group", "aria-label": "Next tokens, the most probable first" }, patterns(), drawn);
 }
 
-function bar(result, one, { y, width, scale, is_first }) {
+function bar(result, one, { y, width, scale, is_first, can_write }) {
   const { id, probability, drawn, cut } = one;
   const [is_drawn, name] = [id === result.step.token, label(result.token(id))];
-  const said = `${name}: ${said_of(one)}${is_drawn ? "; this one was drawn" : ""}. Write it`;
-  const own = { role: "button", tabindex: is_first ? 0 : -1, "aria-label": said, data: { id } };
+  const said = `${name}: ${said_of(one)}${is_drawn ? "; this one was drawn" : ""}${can_write ? ". Write it" : ""}`;
+  const own = { role: can_write ? "button" : "img", tabindex: is_first ? 0 : -1, "aria-label": said, data: { id } };
   const [x, end] = [LABEL + 8, width - 4];
   return s(
     "g",

@@ -3,6 +3,7 @@
  * (`page/recorded.py`), in the words of a session (engine/session.js). Arrays are unpacked when they are asked for.
  */
 
+import { drawn_token, next_tokens } from "../engine/decode/generate.js";
 import { scaled_scores } from "../engine/equations/attention.js";
 import { Tensor } from "../engine/tensor.js";
 import { from_base64, from_float16 } from "../engine/weights.js";
@@ -118,9 +119,11 @@ class Recording {
   async probabilities({ tokens }) {
     const told = await this.block("told");
     const best = ranked(told.get("predictions/ids"), told.get("predictions/logprobs"), 1);
+    const next = this.told.next && (await this.block("next")).get("logits").data; // of the last place, all of them
     const predictions = best.map(([first], position) => {
       const id = tokens[position] ?? first.id;
-      const logprob = first.logprob + this.logit(told, position, id) - this.logit(told, position, first.id);
+      const logit = (one) => (next && position === best.length - 1 ? next[one] : this.logit(told, position, one));
+      const logprob = first.logprob + logit(id) - logit(first.id);
       return { id, logprob, probability: Math.exp(logprob) };
     });
     return { predictions };
@@ -155,6 +158,16 @@ class Recording {
     const { shape, data } = told.get("attribution/values");
     const parts = this.told.parts.map((name, part) => ({ name, value: data[part * shape[1] * shape[2] + at] }));
     return { parts, logit: this.logit(told, position, token) };
+  }
+
+  /** The next token, drawn from its logits: by any settings, but of this one text. */
+  async step({ settings = {}, best = 50 }) {
+    const { next, description, pass } = this.told;
+    const changed = { ...description.generation, ...settings };
+    const logits = (await this.block("next")).get("logits").data;
+    const drawn = drawn_token(logits, pass.target, changed, next.banned, next.place);
+    const ended = next.ends.includes(drawn.token);
+    return { ids: pass.target, token: drawn.token, ended, ...next_tokens(drawn, changed, best) };
   }
 
   async search() {

@@ -6,10 +6,11 @@
  */
 
 import { cache_mask } from "../equations/masks.js";
+import { log_softmax } from "../equations/softmax.js";
 import { NO_TRACE } from "../nn/trace.js";
 import { penalise_repetition } from "./constraints.js";
 import { fold_in, key } from "./random.js";
-import { sample } from "./sampling.js";
+import { sample, what_is_kept } from "./sampling.js";
 
 /**
  * Where the window begins that the token after `known` ones is predicted from (`decode.sliding_window`).
@@ -65,7 +66,49 @@ export class Reading {
  * @returns {{token: number, logits: Float32Array}} the token, and the logits that it was drawn from
  */
 export function next_token(reading, text, settings, banned) {
-  const logits = penalise_repetition(reading.next_logits(text), text, settings.repetition_penalty).slice();
+  return drawn_token(reading.next_logits(text), text, settings, banned);
+}
+
+/**
+ * The same of logits that are known. @param {Float32Array} next_logits @param {number} place of the token in its text
+ */
+export function drawn_token(next_logits, text, settings, banned, place = text.length) {
+  const logits = penalise_repetition(next_logits, text, settings.repetition_penalty).slice();
   for (const token of banned) logits[token] = -Infinity;
-  return { token: sample(logits, fold_in(fold_in(key(settings.seed), 0), text.length), settings), logits };
+  return { token: sample(logits, fold_in(fold_in(key(settings.seed), 0), place), settings), logits };
+}
+
+/**
+ * @typedef {object} NextToken
+ * @property {number} id
+ * @property {number} probability as the model has it, at temperature 1 and with nothing cut
+ * @property {number} drawn the probability with which it is drawn; 0 of one that is cut
+ * @property {"temperature" | "top_k" | "top_p" | "min_p" | null} cut the setting that leaves it out
+ *
+ * @typedef {Record<string, {tokens: number, probability: number}>} Cuts how many tokens a setting cuts, and how much
+ *   probability they have together, by the setting's name
+ */
+
+/**
+ * What there was to draw from.
+ * @param {{token: number, logits: Float32Array}} drawn
+ * @param {object} settings
+ * @param {number} best
+ * @returns {{predictions: NextToken[], kept: number, cuts: Cuts}} the `best` predictions and that of the token, how
+ *   many tokens can be drawn, and what each setting cut
+ */
+export function next_tokens({ token, logits }, settings, best) {
+  const { kept, cut } = what_is_kept(logits, settings);
+  const order = [...kept.keys(), ...cut.keys()];
+  const logprobs = log_softmax(logits); // at temperature 1
+  const shown = order.filter((id, place) => place < best || id === token).map((id) => {
+    return { id, probability: Math.exp(logprobs[id]), drawn: kept.get(id) ?? 0, cut: cut.get(id) ?? null };
+  });
+  const cuts = {};
+  for (const [id, setting] of cut) {
+    cuts[setting] ??= { tokens: 0, probability: 0 };
+    cuts[setting].tokens += 1;
+    cuts[setting].probability += Math.exp(logprobs[id]);
+  }
+  return { predictions: shown, kept: kept.size, cuts };
 }

@@ -3,11 +3,9 @@
 import { best_tokens } from "../inspect.js";
 import { LanguageModel } from "../models/language_model.js";
 import { Trace } from "../nn/trace.js";
-import { log_softmax } from "../equations/softmax.js";
 import { beam_search, extend_by } from "./beam.js";
 import { cache_mask } from "../equations/masks.js";
-import { Reading, next_token, window_start } from "./generate.js";
-import { what_is_kept } from "./sampling.js";
+import { Reading, next_token, next_tokens, window_start } from "./generate.js";
 import { encode_text } from "./texts.js";
 
 /** The paper's search (section 6.1), in the library's words. */
@@ -23,17 +21,6 @@ const PAPER = {
   min_tokens: 0,
 };
 
-/**
- * @typedef {object} NextToken
- * @property {number} id
- * @property {number} probability as the model has it, at temperature 1 and with nothing cut
- * @property {number} drawn the probability with which it is drawn; 0 of one that is cut
- * @property {"temperature" | "top_k" | "top_p" | "min_p" | null} cut the setting that leaves it out
- *
- * @typedef {Record<string, {tokens: number, probability: number}>} Cuts how many tokens a setting cuts, and how much
- *   probability they have together, by the setting's name
- */
-
 export class TextGenerator {
   constructor(config, weights, tokenizers, settings) {
     Object.assign(this, { config, settings, tokenizer: tokenizers.source });
@@ -45,27 +32,15 @@ export class TextGenerator {
    * The token after a text: how probable each is, what the settings cut, which one was drawn.
    * @param {{text?: string, ids?: number[], settings?: object, off?: string[], best?: number}} asked a text, or the ids
    *   of one
-   * @returns {{ids: number[], token: number, ended: boolean, predictions: NextToken[], kept: number, cuts: Cuts}} the
-   *   `best` predictions and that of the token, how many tokens can be drawn, and what each setting cut
+   * @returns {{ids: number[], token: number, ended: boolean, predictions: import("./generate.js").NextToken[],
+   *   kept: number, cuts: import("./generate.js").Cuts}} as `next_tokens`
    */
   step({ text, ids, settings = {}, off = [], best = 50 }) {
     const changed = { ...this.settings, ...settings };
     const known = ids ?? this.encoded(text);
-    const { token, logits } = next_token(this.reading(off), known, changed, this.banned(changed));
-    const { kept, cut } = what_is_kept(logits, changed);
-    const order = [...kept.keys(), ...cut.keys()];
-    const logprobs = log_softmax(logits); // at temperature 1
-    const shown = order.filter((id, place) => place < best || id === token).map((id) => {
-      return { id, probability: Math.exp(logprobs[id]), drawn: kept.get(id) ?? 0, cut: cut.get(id) ?? null };
-    });
-    const cuts = {};
-    for (const [id, setting] of cut) {
-      cuts[setting] ??= { tokens: 0, probability: 0 };
-      cuts[setting].tokens += 1;
-      cuts[setting].probability += Math.exp(logprobs[id]);
-    }
-    const has_ended = this.ends(changed).includes(token);
-    return { ids: known, token, ended: has_ended, predictions: shown, kept: kept.size, cuts };
+    const drawn = next_token(this.reading(off), known, changed, this.banned(changed));
+    const ended = this.ends(changed).includes(drawn.token);
+    return { ids: known, token: drawn.token, ended, ...next_tokens(drawn, changed, best) };
   }
 
   /**
