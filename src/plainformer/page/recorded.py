@@ -218,10 +218,11 @@ class _Recorder:
         return self.ranked(self.seen["logits"][0], BEST)
 
     def lens(self) -> dict[str, Values]:
-        """The best of each depth and place (depth, seq, LENS), of the same tokens."""
+        """The best of each depth and place (depth, seq, LENS), of the same tokens; the last depth is the output."""
         model = self.content.model
-        logits = (np.asarray(read_out(model, stream)[0]) for stream in streams(model, self.seen.arrays))
-        found = [self.ranked(depth, LENS) for depth in logits]
+        *inner, _ = streams(model, self.seen.arrays)
+        depths = [*(np.asarray(read_out(model, stream)[0]) for stream in inner), self.seen["logits"][0]]
+        found = [self.ranked(depth, LENS) for depth in depths]
         return {name: np.stack([one[name] for one in found]) for name in ("ids", "logprobs")}
 
     def ranked(self, logits: Values, count: int) -> dict[str, Values]:

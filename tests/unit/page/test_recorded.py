@@ -79,7 +79,8 @@ def test_what_was_added_sums_to_the_logits(kind: str) -> None:
     np.testing.assert_array_equal(told["attribution/logits"], logits)
     np.testing.assert_allclose(values.sum(axis=0), logits, atol=1e-5 * np.abs(values).max())
     if kind != "classifier":
-        np.testing.assert_array_equal(told["lens/ids"][-1], told["predictions/ids"][:, :LENS])
+        for name in ("ids", "logprobs"):
+            np.testing.assert_array_equal(told[f"lens/{name}"][-1], told[f"predictions/{name}"][:, :LENS])
 
 
 def test_what_is_told_is_the_search_and_what_was_cut() -> None:
