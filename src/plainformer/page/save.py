@@ -149,8 +149,9 @@ def _content(user: User, model: Any, changed: Any) -> ModelFolder:
 
 def _written(seen: Look | User) -> Sequence[int]:
     """The target of a translation that was not searched for: it is held on the page."""
-    is_given = isinstance(seen, Look) and seen.kind == "translation" and seen.beam is None
-    return seen.subject.chosen if is_given else ()
+    if isinstance(seen, Look) and seen.kind == "translation" and seen.beam is None:
+        return seen.subject.chosen
+    return ()
 
 
 def _too_much(content: ModelFolder, weights: TravelDtype, max_size: float) -> str:
