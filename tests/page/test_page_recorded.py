@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from small_models import KINDS, TEXTS, user
+from test_page_access import violations
 
 HALF = 2e-3  # arrays travel in float16
 WITHOUT = {"switches"}  # a view that needs the model itself
@@ -44,7 +45,9 @@ def test_every_view_of_a_text_is_there_and_says_that_the_model_is_not(kind: str,
         assert page.locator("#output").text_content() == seen.chosen[0].token.text
     page.locator("#guide-open").click()
     assert "kept in this page" in page.locator("#guide").inner_text()
+    page.locator("#guide .close").click()
     assert not re.search(r"NaN|undefined|Infinity|\[object", page.locator("#page").inner_text())
+    assert violations(page) == []
 
 
 @pytest.mark.parametrize(
