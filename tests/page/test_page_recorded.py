@@ -119,6 +119,8 @@ def test_the_next_token_is_drawn_by_any_settings(kind: str, recorded: Any, open_
             cut: one["tokens"] for cut, one in wanted["cuts"].items()
         }
         assert (found["token"], found["kept"], found["said"]) == (wanted["token"], wanted["kept"], wanted["said"])
+    bars = "#next_token .bar text:first-of-type"
+    assert opened.page.locator(bars).all_text_contents() == whole.page.locator(bars).all_text_contents()
     assert opened.page.locator("#next_token .bar[role=button], #next_token-sample").count() == 0
     drawn = user(kind).generate([TEXTS[kind]], max_tokens=1, temperature=1.4, top_k=9, min_p=0.05, seed=7)[0][0]
     assert opened.state("result.token(result.step.token).text") == drawn

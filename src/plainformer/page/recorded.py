@@ -37,6 +37,7 @@ from plainformer.tokenizer.vocabulary import special_tokens
 BEST = 12  # predictions of each place, as the views ask for them
 LENS = 5  # and of each layer
 EXPLAINED = 4  # tokens of each place whose logit is taken apart: the one that was chosen, and the best others
+NEXT = 5000  # next tokens of a language model, the best, that are shown by their texts; others by their ids
 MAP = 32  # cells of a small map, each way
 OF_HEADS = ("weights", "query", "key", "value", "bias")
 
@@ -203,6 +204,8 @@ class _Recorder:
     def tokens(self, predicted: Sequence[Values]) -> dict[str, Any]:
         """Views of all tokens that stand in the text, or are predicted somewhere."""
         nodes = [node.token for node in self.seen.beam.nodes] if self.seen.beam is not None else []
+        if self.is_written:
+            predicted = [*predicted, self.ranked(self.seen["logits"][0, -1:], NEXT)["ids"]]
         ids = {*self.target_ids, *nodes, *(int(id) for array in predicted for id in np.unique(array) if id >= 0)}
         ends = {id for id in _roles(self.content.target_tokenizer).values() if id is not None}
         target = token_views(self.content.target_tokenizer, sorted(ids | ends))
