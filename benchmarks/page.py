@@ -3,7 +3,9 @@
 The page is opened from its file in headless Chromium, the network cut. A time is of the page's own clock, from what is
 asked to when all views are drawn and a frame is painted; the figures are medians. `opening` begins where the file is
 asked for; a `sentence` has ten words, and no two are alike: search, pass and all views. `a token` is of greedy text
-behind a prompt, cached, in the page's worker, and of no view. No peer takes part, so this is no row of the table.
+behind a prompt, cached, in the page's worker, and of no view. `--arrays` is a page without its model: 512 tokens in 144
+heads, GPT-2's shape with random weights; its heap is taken before and after every head was opened. No peer takes part,
+so this is no row of the table.
 """
 
 import argparse
@@ -20,7 +22,12 @@ TEXT = "I like pizza and you want a cup of tea but my friend has no time for us 
 LONG, SENTENCES, OPENINGS = 10, 20, 5
 PROMPT, NEW = "The morning was", 64
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-BARS = {"size (MB)": 8.0, "opening (ms)": 1500.0, "a sentence (ms)": 300.0}
+BARS = {"size (MB)": 8.0, "opening (ms)": 1500.0, "a sentence (ms)": 300.0} | {
+    "opening of arrays (ms)": 2000.0,
+    "heap (MB)": 400.0,
+    "heap after all heads (MB)": 400.0,
+}
+TOKENS, LAYERS, HEADS = 512, 12, 12
 
 READ = """async (text) => {
   const { store } = window.plainformer;
@@ -29,6 +36,12 @@ READ = """async (text) => {
   await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
   if (store.get("problem")) throw new Error(store.get("problem"));
   return performance.now() - begun;
+}"""
+OPEN_HEADS = """async ([layers, heads]) => {
+  const { store } = window.plainformer;
+  for (let layer = 0; layer < layers; layer++)
+    for (let head = 0; head < heads; head++)
+      await store.set({ attention: { name: `${layer}/self_attention`, head } });
 }"""
 WRITE = """async ([text, max_tokens]) => {
   const { ask } = window.plainformer;
@@ -43,6 +56,7 @@ def main() -> int:
     options = argparse.ArgumentParser(description="How large and how quick a page is.")
     options.add_argument("translator", type=Path, help="a model folder, or a run")
     options.add_argument("--writer", type=Path, help="a language model's")
+    options.add_argument("--arrays", action="store_true", help="a page of arrays, too, of GPT-2's shape")
     given = options.parse_args()
     browser = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, BROWSERS)), None)
     if browser is None:
@@ -56,6 +70,8 @@ def main() -> int:
         found = _of_a_translator(started, _page(given.translator, Path(folder), TEXT[:12]))
         if given.writer:
             found["a token (ms)"] = _of_a_writer(started, _page(given.writer, Path(folder), PROMPT))
+        if given.arrays:
+            found |= _of_arrays(started, Path(folder) / "arrays.html")
         started.close()
     for name, figure in found.items():
         bar = f"  (bar {BARS[name]:g})" if name in BARS else ""
@@ -106,6 +122,44 @@ def _of_a_writer(browser: Any, path: Path) -> float:
     took = [page.evaluate(WRITE, [PROMPT, NEW]) for _ in range(4)]
     page.context.close()
     return statistics.median(took[1:])
+
+
+def _of_arrays(browser: Any, path: Path) -> dict[str, float]:
+    import jax
+
+    from plainformer import LanguageModel, LanguageModelConfig
+    from plainformer.decode.text_generator import TextGenerator
+    from plainformer.folder import ModelFolder
+    from plainformer.page.save import save_page
+    from plainformer.tokenizer import train_character
+
+    tokenizer = train_character([TEXT])
+    shape = {"d_model": 64 * HEADS, "d_ff": 256 * HEADS, "heads": HEADS, "layers": LAYERS, "context": 2 * TOKENS}
+    model = LanguageModel(LanguageModelConfig(vocab=tokenizer.vocab_size, **shape), key=jax.random.key(0))
+    text = (TEXT * TOKENS)[:TOKENS]
+    save_page(TextGenerator.of(ModelFolder(model, tokenizer, tokenizer)), path, text, max_size=1.0)
+    openings = []
+    for _ in range(OPENINGS):
+        page, took = _open(browser, path)
+        openings.append(took)
+        first = _heap(page)
+        if len(openings) < OPENINGS:
+            page.context.close()
+    page.evaluate(OPEN_HEADS, [LAYERS, HEADS])
+    return {
+        "size of arrays (MB)": path.stat().st_size / 1e6,
+        "opening of arrays (ms)": statistics.median(openings),
+        "heap (MB)": first,
+        "heap after all heads (MB)": _heap(page),
+    }
+
+
+def _heap(page: Any) -> float:
+    """Megabytes of JavaScript's heap in use, in the page's own thread."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable")
+    metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+    return metrics["JSHeapUsedSize"] / 1e6
 
 
 if __name__ == "__main__":

@@ -81,6 +81,15 @@ def test_what_the_vocabulary_lacks_is_said_and_what_it_does_to_a_translation(ope
     assert page.locator("#tokens .unknown").count() == 0
 
 
+def test_while_a_text_is_read_the_page_says_what_it_shows(open_page: Any) -> None:
+    opened = open_page("translator")
+    opened.page.evaluate("window.plainformer.store.set({ busy: true })")
+    said = opened.page.locator("#note").inner_text()
+    assert said == f"Being computed. What is shown below is still of “{opened.state('result.text')[:40]}”."
+    opened.type(NEW["translator"])
+    assert "Being computed" not in opened.page.locator("#note").inner_text()
+
+
 EMPTY = "the text is empty"
 LACKS = "the model's vocabulary does not have"
 
@@ -101,8 +110,10 @@ def test_what_cannot_be_read_gives_one_line_and_the_next_text_is_read(
     opened = open_page(kind)
     page = opened.page
     for text, problem in texts.items():
+        before = opened.state("result.text")
         opened.type(text, problem)
         assert page.locator("#problem").text_content() == problem
+        assert page.locator("#note").text_content() == f"What is shown below is still of “{before[:40]}”."
         assert page.locator("#problem").get_attribute("role") == "alert"
         assert page.locator("#output").count() == 0 or page.locator("#output").text_content() == ""
         opened.type(NEW[kind])

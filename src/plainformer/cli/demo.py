@@ -46,6 +46,7 @@ def demo(
         typer.echo(f"  {text}\n    {translation}")
     typer.echo(f"\nThe model is in {find_model(folder)}. Use it:")
     typer.echo(f"  {command('plainformer', 'translate', folder, 'I like tea')}")
+    typer.echo(f"  {command('plainformer', 'look', folder, 'I like tea')}")
     typer.echo(f"  {command('plainformer', 'info', folder)}")
     typer.echo(f"  {command('plainformer', 'plot', folder)}")
     model = json.dumps(str(folder), ensure_ascii=False)  # a string of Python, too

@@ -11,6 +11,7 @@ from plainformer.decode.own import check_named, settings_in, silent_ids
 from plainformer.decode.sampling_loop import continuations
 from plainformer.decode.score import perplexity, score_texts
 from plainformer.decode.settings import PAPER, SamplingSettings, SettingError, changed
+from plainformer.decode.sliding_window import window_start
 from plainformer.decode.texts import encode_texts, locations
 from plainformer.errors import InputError, WorkError
 from plainformer.folder import ModelFolder
@@ -223,7 +224,8 @@ class TextGenerator:
     def look(self, text: str, *, top: int = 5) -> Look:
         """The text in this model: its tokens, every array, the lens, and what could come after each token.
 
-        Of a text that is longer than the context the last tokens are looked at, which `notes` say.
+        Of a text that is longer than the context the window is looked at in which `generate` would go on
+        (`decode.sliding_window`), its last tokens, which `notes` say.
 
         Args:
             top: the most probable next tokens that are kept of each position.
@@ -238,8 +240,8 @@ class TextGenerator:
 
     def read(self, text: str) -> Reading:
         """What the model reads of a text. Raises InputError as `look`."""
-        ids, most = self._encode([string(text, "text")], "text")[0], self.model.config.context
-        return reading_of(ids, most, "tail")
+        ids = self._encode([string(text, "text")], "text")[0]
+        return reading_of(ids, len(ids) - window_start(len(ids), self.model.config.context), "tail")
 
     def score(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[TextScore]:
         """The log-probability that the model gives to each text.

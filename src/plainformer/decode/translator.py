@@ -162,7 +162,7 @@ class Translator:
             chosen = [*found.ids, *([self.target_tokenizer.eos_id] if found.finished else [])]
         else:
             chosen = [*self.target_tokenizer.encode(string(target, "target")), special["eos"]]
-            self._check_fit([chosen[:-1]], ["target"], MOST_SOURCE)
+            self._check_fit([chosen[:-1]], ["target"], MOST_SOURCE, "look at a shorter one")
         inputs = read.ids, [special["bos"], *chosen[:-1]]
         whose = self.model, "translation", inputs, chosen, self.target_tokenizer, most_probable(top), self
         subject = Subject(*whose, settings=settings)
@@ -174,7 +174,7 @@ class Translator:
         if not string(text, "text").strip():
             raise InputError("the text is empty", fix="give some text")
         ids = self.source_tokenizer.encode(text)
-        self._check_fit([ids], ["text"], MOST_SOURCE)
+        self._check_fit([ids], ["text"], MOST_SOURCE, "look at one of its sentences")
         pieces = self.source_tokenizer.unknown_pieces(text)
         unknown, notes = tuple(piece.strip() or piece for piece in pieces), ()
         if unknown:

@@ -5,6 +5,8 @@ import { is_translator } from "./parts.js";
 
 const PAUSE = 250; // milliseconds without a key, after which a text is read
 
+const SHOWN = 40; // characters of a text that is named
+
 const ASKS = {
   "plainformer-transformer": "Text to translate",
   "plainformer-language-model": "Text to go on with",
@@ -41,12 +43,14 @@ export function entry({ store, description }) {
   const note = h("p", { id: "note", role: "status" });
   const problem = h("p", { id: "problem", role: "alert" });
   store.on(["text"], () => area.value === store.get("text") || (area.value = store.get("text")));
-  store.on(["result", "problem"], () => {
-    const { result, problem: said } = { result: store.get("result"), problem: store.get("problem") };
-    problem.textContent = said ?? "";
+  store.on(["result", "problem", "busy"], () => {
+    const [result, said, is_busy] = ["result", "problem", "busy"].map((name) => store.get(name));
+    problem.textContent = is_busy ? "" : (said ?? "");
     if (result === null) return;
-    output.textContent = said ? "" : result.output;
-    note.textContent = said ? "" : notes(result, description).join(" ");
+    const is_old = is_busy || said;
+    output.textContent = is_old ? "" : result.output;
+    const old = `${is_busy ? "Being computed. " : ""}What is shown below is still of “${result.text.slice(0, SHOWN)}”.`;
+    note.textContent = is_old ? old : notes(result, description).join(" ");
   });
   return h(
     "div",

@@ -35,6 +35,8 @@ const VIEWS = [
   ...[head_steps, alternatives, lens, attribution, switches],
 ];
 
+const PATIENCE = 300; // milliseconds, after which it is said that the views are not of what is wanted yet
+
 /**
  * Shows a model that was loaded.
  * @param {HTMLElement} root
@@ -47,6 +49,7 @@ export async function show(root, ask, description, start) {
   const own = attentions(description);
   const store = new Store({
     ...{ text: start.text, settings: {}, off: [], written: start.written, result: null, problem: null },
+    busy: false,
     ...{ place: 0, query: 0, token: null, hover: null, theme: system_theme() },
     attention: { name: own.at(is_translator(description) ? -1 : 0), head: 0 },
   });
@@ -65,15 +68,18 @@ export async function show(root, ask, description, start) {
 
 async function read_anew(store, results) {
   const wanted = Object.fromEntries(["text", "settings", "off", "written"].map((name) => [name, store.get(name)]));
+  const late = setTimeout(() => store.set({ busy: true }), PATIENCE);
   try {
     const result = await results.of(wanted);
-    if (result === null) return;
+    if (result === null) return; // what is wanted instead is being read
     const last = Math.max(0, result.pass.target.length - 1);
     const is_first = result.step && !store.get("result"); // of a language model, whose last place is of interest
     const place = is_first ? last : Math.min(store.get("place"), last);
     const query = is_first ? last : Math.min(store.get("query"), last);
-    await store.set({ result, problem: null, place, query, token: null });
+    await store.set({ result, problem: null, busy: false, place, query, token: null });
   } catch (error) {
-    await store.set({ problem: error.message });
+    await store.set({ problem: error.message, busy: false });
+  } finally {
+    clearTimeout(late);
   }
 }

@@ -8,6 +8,7 @@
  * | off         | names of the parts that are left out (`engine/nn/trace.js`)                                         |
  * | written     | ids that the output begins with: forced in a translation; behind the prompt, in a text              |
  * | result      | what the model made of all that (`results.js`), null before the first                               |
+ * | busy        | whether another result is being waited for                                                          |
  * | attention   | which map is open: {name: "decoder/0/cross_attention", head: 0}                                     |
  * | place       | which place of `result.pass.target` is explained; -1 is the whole, of a classifier                  |
  * | query       | which row of the open map is followed step by step                                                  |
