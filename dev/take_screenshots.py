@@ -24,7 +24,7 @@ from typing import Literal
 from playwright.sync_api import Page, sync_playwright
 
 PICTURES = Path(__file__).parents[1] / "docs" / "page"
-DESKTOP, TALL, PHONE = (1400, 1000), (1400, 1460), (390, 844)
+DESKTOP, PHONE = (1400, 1460), (390, 844)
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium"
 
 
@@ -38,8 +38,6 @@ class Scene:
         text: what is read.
         size: of the window, in pixels.
         theme: light or dark.
-        panel: the id of the part that is shown; the window, if not given.
-        press: what is clicked before, by its selector.
     """
 
     name: str
@@ -47,8 +45,6 @@ class Scene:
     text: str
     size: tuple[int, int] = DESKTOP
     theme: Literal["light", "dark"] = "light"
-    panel: str = ""
-    press: tuple[str, ...] = ()
 
 
 CAPTION = (
@@ -59,17 +55,21 @@ LINES = "ROMEO:\nBut soft, what light"
 GAPS = "A man in a <mask> shirt is riding a <mask>."
 PASSAGE = "My lord, the night is cold, and I have seen no sail upon the sea."
 
+TEXTS = {
+    "demo": "I like pizza",
+    "multi30k": CAPTION,
+    "char-gpt": LINES,
+    "shakespeare": LINES,
+    "captions": GAPS,
+    "authors": PASSAGE,
+}
+WINDOWS = {"": DESKTOP, "-phone": PHONE}
+THEMES: dict[str, Literal["light", "dark"]] = {"": "light", "-dark": "dark"}
 SCENES = [
-    Scene("demo", "demo", "I like pizza", size=TALL),
-    Scene("demo-dark", "demo", "I like pizza", size=TALL, theme="dark"),
-    Scene("demo-phone", "demo", "I like pizza", size=PHONE),
-    Scene("demo-phone-dark", "demo", "I like pizza", size=PHONE, theme="dark"),
-    Scene("multi30k", "multi30k", CAPTION),
-    Scene("char-gpt", "char-gpt", LINES),
-    Scene("shakespeare", "shakespeare", LINES, theme="dark"),
-    Scene("captions", "captions", GAPS),
-    Scene("authors", "authors", PASSAGE),
-    Scene("authors-phone", "authors", PASSAGE, size=PHONE, theme="dark"),
+    Scene(model + window + theme, model, text, WINDOWS[window], THEMES[theme])
+    for model, text in TEXTS.items()
+    for window in WINDOWS
+    for theme in THEMES
 ]
 
 
@@ -100,11 +100,8 @@ def main(given: list[str]) -> None:
 def take(page: Page, scene: Scene) -> None:
     """Takes the picture of a page that is open."""
     page.wait_for_selector("#page[data-ready]")
-    for selector in scene.press:
-        page.click(selector)
     path = PICTURES / f"{scene.name}.png"
-    shown = page.locator(f"#{scene.panel}") if scene.panel else page
-    shown.screenshot(path=path)
+    page.screenshot(path=path)
     print(path)
 
 

@@ -15,7 +15,7 @@ const WIDE = 520; // pixels that the cells take at most, as long as each has one
 
 /** @param {import("./page.js").Page} page */
 export function attention_map(page) {
-  const view = new Map_(page);
+  const view = new HeadMap(page);
   const about = { name: "attention_map", title: "Attention: one head", help: HELP, picture: () => view.picture };
   const every = h("input", { type: "checkbox", id: "attention_map-every", on: { change: () => view.draw() } });
   view.every = every;
@@ -25,7 +25,7 @@ export function attention_map(page) {
   return panel(about, lists, view.frame, view.said);
 }
 
-class Map_ {
+class HeadMap {
   constructor(page) {
     this.page = page;
     this.picture = s("svg", {});
