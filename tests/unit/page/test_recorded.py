@@ -97,7 +97,7 @@ def test_what_is_told_is_the_search_and_what_was_cut() -> None:
     assert sum(one["logprob"] for one in path) == pytest.approx(best["logprob"], rel=1e-5)
     seen, content = seen_of("writer")
     told = recording_of(seen, content, "it is large.").told
-    assert (told["pass"]["cut"], len(told["pass"]["target"])) == (2, 12)
+    assert (told["pass"]["cut"], len(told["pass"]["target"])) == (6, 8)
     assert told["description"]["recorded"] is True
     text = CASES["writer"][1]
     recording = recording_of(seen, content, "it is large.")
