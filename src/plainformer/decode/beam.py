@@ -173,6 +173,21 @@ def advance(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
     return jax.lax.while_loop(goes_on, partial(_advance, query), search)
 
 
+@compiled(donate=(1,))
+def advance_by(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
+    """So many steps, or fewer where no sentence lives or no slot is free. Takes the memory of `search`."""
+    query, steps = how
+
+    def goes_on(carried: tuple[Int[Array, ""], Search]) -> Bool[Array, ""]:
+        done, search = carried
+        return (done < steps) & search.active.any() & ~jnp.all(_taken(search))
+
+    def step(carried: tuple[Int[Array, ""], Search]) -> tuple[Int[Array, ""], Search]:
+        return carried[0] + 1, _advance(query, carried[1])
+
+    return jax.lax.while_loop(goes_on, step, (jnp.int32(0), search))[1]
+
+
 def active_rows(search: Search) -> Bool[np.ndarray, " batch"]:
     """Which sentences live, as a NumPy array: what is asked between programs is no program of its own."""
     return np.max(np.asarray(search.logprobs), axis=1) > -np.inf

@@ -182,7 +182,7 @@ class _Stage:
                 going = self._leave(active & (np.asarray(search.step) >= filled(search.tokens.shape[2])))
                 assert going  # or nothing would ever be free
                 yield from self._departures(search, going, *self._next_stage)
-                search = _without(search, np.isin(np.arange(size), list(going)))
+                search = without(search, np.isin(np.arange(size), list(going)))
 
     def _seats(self, owners: list[int]) -> list[int]:
         """Rows that were free, and have these owners now."""
@@ -235,18 +235,35 @@ def hand_over(leaving: tuple[Query, Search, Int[Array, " new"], Int[Array, " new
     return _joined(widened(query, some, more), seats, into)
 
 
+@compiled
+def moved_on(query: Query, search: Search, row: Int[Array, ""], more: int) -> Search:
+    """One row of a search, by itself, with so many slots more."""
+    return widened(query, jax.tree.map(lambda leaf: leaf[row][None], search), more)
+
+
+@compiled(donate=(2,))
+def join(new: Search, rows: Int[Array, " new"], search: Search) -> Search:
+    """The search, whose memory this takes, with the rows of another, of as many slots, in these rows of it. What is for
+    the row after the last is dropped."""
+    return _joined(new, rows, search)
+
+
 def _joined(new: Search, rows: Int[Array, " new"], search: Search) -> Search:
     return jax.tree.map(lambda all, some: all.at[rows].set(some, mode="drop"), search, new)
 
 
 def _nobody(query: Query, like: Search, size: int, more: int) -> Search:
     """A search with so many rows, and so many slots more, and no sentence in any."""
-    wide = jax.eval_shape(lambda search: widened(query, search, more), like)
-    empty = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape[1:]), leaf.dtype), wide)
-    return _without(empty, np.ones(size, bool))
+    return vacant(jax.eval_shape(lambda search: widened(query, search, more), like), size)
 
 
-def _without(search: Search, gone: Bool[np.ndarray, " rows"]) -> Search:
+def vacant(like: Search, size: int) -> Search:
+    """A search with so many rows, and no sentence in any, whose slots are as in another, or in the shape of one."""
+    empty = jax.tree.map(lambda leaf: np.zeros((size, *leaf.shape[1:]), leaf.dtype), like)
+    return without(empty, np.ones(size, bool))
+
+
+def without(search: Search, gone: Bool[np.ndarray, " rows"]) -> Search:
     """The search with nothing in some of its rows."""
     logprobs = np.where(gone[:, None], np.float32(-np.inf), np.asarray(search.logprobs))
     return eqx.tree_at(lambda s: s.logprobs, search, logprobs)

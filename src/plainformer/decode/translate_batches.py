@@ -1,6 +1,7 @@
 """Many sources in, their best targets out, in the same order: the search over pools of like length."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -24,6 +25,53 @@ from plainformer.renamed import old_arguments
 from plainformer.shapes import Array, Bool
 
 MOST_ROWS = 16  # of a beam that leave the sentences side by side as many as they may be
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSearch:
+    """What sources are searched with.
+
+    allowed_tokens: True on the ids that may be generated, None for all.
+    closing: the id that ends a source.
+    """
+
+    model: EncoderDecoder
+    settings: GenerationSettings
+    constraints: Constraints
+    allowed_tokens: Bool[Array, " vocab"] | None
+    closing: int
+
+    @classmethod
+    def of(
+        cls,
+        model: EncoderDecoder,
+        settings: GenerationSettings,
+        *,
+        bos: int,
+        eos: int,
+        pad: int,
+        source_eos: int | None = None,
+        allowed_tokens: Collection[int] | None = None,
+    ) -> "SourceSearch":
+        """Arguments as for `generate`. Raises InputError for an id that is not in the vocabulary."""
+        vocab = model.config.target_vocab
+        check_tokens(settings, vocab)
+        constraints = Constraints.of(settings, bos=bos, eos=eos, pad=pad)
+        mask = allowed_mask(allowed_tokens, constraints.ends, settings.suppress_tokens, vocab)
+        return cls(model, settings, constraints, mask, eos if source_eos is None else source_eos)
+
+    @property
+    def limit(self) -> int | None:
+        """The most tokens that the model has positions for."""
+        return position_limit(self.model.config)
+
+    def bound(self, width: int) -> int:
+        """The most tokens of an output of a source of so many, its end included, whatever its batch."""
+        return self.settings.bound(width, self.limit)
+
+    def query(self, width: int) -> Query:
+        """What searches sources of up to `width` tokens."""
+        return make_query(self.model, self.settings, self.constraints, self.bound(width), self.allowed_tokens)
 
 
 @old_arguments
@@ -62,48 +110,39 @@ def generate(
     """
     config = model.config
     check_ids(sources, config.source_vocab, config, "source")
-    check_tokens(settings, config.target_vocab)
-    constraints = Constraints.of(settings, bos=bos, eos=eos, pad=pad)
-    mask = allowed_mask(allowed_tokens, constraints.ends, settings.suppress_tokens, config.target_vocab)
-    closing = eos if source_eos is None else source_eos
-    closed = [[*source, closing] for source in sources]
-    limit, at_once = position_limit(config), searches_at_once()
-    max_lengths = [settings.bound(len(source), limit) for source in closed]  # of each sentence, whatever its batch
+    how = SourceSearch.of(
+        model, settings, bos=bos, eos=eos, pad=pad, source_eos=source_eos, allowed_tokens=allowed_tokens
+    )
+    closed = [[*source, how.closing] for source in sources]
+    at_once = searches_at_once()
+    max_lengths = [how.bound(len(source)) for source in closed]
     check_length(settings, max(max_lengths, default=1))
-
-    def query(width: int) -> Query:
-        return make_query(model, settings, constraints, settings.bound(width, limit), mask)
 
     def search(members: list[int], shape: Shape) -> Iterator[dict[int, list[Hypothesis]]]:
         parts = [closed[index] for index in members], [max_lengths[index] for index in members]
-        for found in search_pool(model, query(shape.width), *parts, shape, filler=closing):
+        for found in search_pool(model, how.query(shape.width), *parts, shape, filler=how.closing):
             yield {members[place]: hypotheses for place, hypotheses in found}
 
     times = max(1.0, (expected or 0) / max(1, len(sources)))
-    parts = _planned(query, list(map(len, closed)), batch_tokens, limit, settings.beam_size, at_once, times)
+    parts = _planned(how, list(map(len, closed)), batch_tokens, at_once, times)
     results: dict[int, list[Hypothesis]] = {}
     for found in side_by_side([search(*part) for part in parts], at_once):
-        results |= {index: _checked(hypotheses, index) for index, hypotheses in found.items()}
+        results |= {index: checked(hypotheses, f"source {index + 1}") for index, hypotheses in found.items()}
         if progress:
             progress(len(results), len(sources))
     return [results[index] for index in range(len(sources))]
 
 
 def _planned(
-    query: Callable[[int], Query],
-    lengths: Sequence[int],
-    batch_tokens: int,
-    limit: int | None,
-    beam: int,
-    at_once: int,
-    times: float,
+    how: SourceSearch, lengths: Sequence[int], batch_tokens: int, at_once: int, times: float
 ) -> list[tuple[list[int], Shape]]:
     """What each search has to do: sources, and in which shape. What they need is compiled from now on.
 
     Args:
-        query: what searches sources of a width. times: as for `Planner.plan`.
+        times: as for `Planner.plan`.
     """
-    narrow = query(1)
+    beam = how.settings.beam_size
+    narrow, query = how.query(1), how.query
     model: Any = narrow.model
 
     def shape(size: int, width: int, slots: int) -> Shape:
@@ -112,7 +151,7 @@ def _planned(
     pools = _planner(jax.tree.structure(model), model.config, narrow.constraints, beam).plan(
         lengths,
         min(batch_tokens, -(-MOST_ROWS * batch_tokens // beam)),
-        limit,
+        how.limit,
         at_once=at_once,
         is_ready=lambda size, width, slots: is_ready(model, query(width), shape(size, width, slots)),
         times=times,
@@ -129,12 +168,12 @@ def _planner(kind: Any, config: TransformerConfig, constraints: Constraints, bea
     return Planner(Costs.of(config, beam))
 
 
-def _checked(hypotheses: list[Hypothesis], index: int) -> list[Hypothesis]:
-    """The hypotheses of a source. Raises WorkError where there are none."""
+def checked(hypotheses: list[Hypothesis], where: str | None = None) -> list[Hypothesis]:
+    """The hypotheses of a source, whose place is `where`. Raises WorkError where there are none."""
     if not hypotheses:
         raise WorkError(
             "the model's log-probabilities are not finite",
-            where=f"source {index + 1}",
+            where=where,
             fix="check that its weights are finite: training may have diverged",
         )
     return hypotheses

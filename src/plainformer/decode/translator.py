@@ -15,7 +15,7 @@ from plainformer.decode.protocols import Hypothesis
 from plainformer.decode.score import PairScore, score_pairs
 from plainformer.decode.settings import GenerationSettings, changed
 from plainformer.decode.texts import locations
-from plainformer.decode.translate_batches import allowed_mask, generate
+from plainformer.decode.translate_batches import SourceSearch, allowed_mask, generate
 from plainformer.errors import InputError, some_of
 from plainformer.folder import ModelFolder
 from plainformer.given import LOADED, callables, instance, string, strings, whole
@@ -122,8 +122,9 @@ class Translator:
         settings = self._settings(changes)
         places = locations(texts, where)
         wanted = [index for index, text in enumerate(texts) if text.strip()]
-        sources = self.source_tokenizer.encode_batch([texts[index] for index in wanted])
-        self._check_fit(sources, [places[index] for index in wanted], max_source_tokens)
+        sources = self.encode_sources(
+            [texts[index] for index in wanted], [places[index] for index in wanted], max_source_tokens
+        )
         found = generate(
             self._decoder,
             sources,
@@ -135,12 +136,33 @@ class Translator:
         )
         results: list[list[Translation]] = [[] for _ in texts]
         for index, hypotheses in zip(wanted, found, strict=True):
-            rendered = self.target_tokenizer.decode_batch([list(hypothesis.ids) for hypothesis in hypotheses])
-            results[index] = [
-                Translation(text, hypothesis.score, hypothesis.logprob, hypothesis.finished)
-                for text, hypothesis in zip(rendered, hypotheses, strict=True)
-            ]
+            results[index] = self.translations(hypotheses)
         return results
+
+    def encode_sources(
+        self, texts: Sequence[str], where: Sequence[str], max_source_tokens: int | None = MOST_SOURCE
+    ) -> list[list[int]]:
+        """The ids of texts that are not blank, without their ends. Raises InputError for one that is too long."""
+        sources = self.source_tokenizer.encode_batch(texts)
+        self._check_fit(sources, where, max_source_tokens)
+        return sources
+
+    def search_with(self, changes: dict[str, Any]) -> SourceSearch:
+        """What sources are searched with, where so much differs from the model's own settings.
+
+        Raises:
+            InputError: these settings will not do, or the folder's.
+        """
+        settings = self._settings(changes)
+        return SourceSearch.of(self._decoder, settings, **self._special(), allowed_tokens=self._sayable())
+
+    def translations(self, hypotheses: Sequence[Hypothesis]) -> list[Translation]:
+        """What was found, as texts."""
+        rendered = self.target_tokenizer.decode_batch([list(hypothesis.ids) for hypothesis in hypotheses])
+        return [
+            Translation(text, hypothesis.score, hypothesis.logprob, hypothesis.finished)
+            for text, hypothesis in zip(rendered, hypotheses, strict=True)
+        ]
 
     def look(self, text: str, target: str | None = None, *, top: int = 5, **changes: Any) -> Look:
         """The text in this model: its tokens, every array, the lens, and the tree of the beam.

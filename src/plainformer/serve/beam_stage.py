@@ -1,0 +1,185 @@
+"""Sentences that are searched side by side while others come and go: the programs that they share, and their rows.
+
+As in `decode.continuous_batching`, with an open end: a stage has as many rows as there are sentences in it, of a few
+sizes, steps one at a time, and hands over who grows long to the next.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from plainformer.decode.batch import pad_rows
+from plainformer.decode.beam import active_rows, advance_by, begin, ranked
+from plainformer.decode.beam_state import SLOTS, Search
+from plainformer.decode.continuous_batching import cache_buckets, filled, join, moved_on, vacant, without
+from plainformer.decode.protocols import Hypothesis
+from plainformer.decode.translate_batches import SourceSearch
+from plainformer.serve.fair_queue import Job
+
+ONE = np.int32(1)
+PATIENCE = 8  # steps after which rows that stand empty are given up
+
+
+class Ended(NamedTuple):
+    """A job that has left its stage, and what was found."""
+
+    job: Job
+    hypotheses: list[Hypothesis]
+
+
+def sizes_of(most: int) -> tuple[int, ...]:
+    """How many rows there may be: as many, a quarter, and a quarter of that."""
+    return tuple(sorted({max(1, most // 16), max(1, most // 4), max(1, most)}))
+
+
+class Bucket:
+    """What sources of up to `width` tokens are searched with, at most `most` of them side by side: a few programs,
+    which are compiled before the first is (`warm`)."""
+
+    def __init__(self, how: SourceSearch, width: int, most: int) -> None:
+        self.how, self.width, self.query = how, width, how.query(width)
+        self.sizes = sizes_of(most)
+        self.slots = cache_buckets(max(SLOTS, width), how.bound(width))
+
+    def size_of(self, count: int) -> int:
+        """The fewest rows for so many sentences."""
+        return self.sizes[min(bisect_left(self.sizes, count), len(self.sizes) - 1)]
+
+    @property
+    def most_read(self) -> int:
+        """How many sources are read at once."""
+        return self.sizes[min(1, len(self.sizes) - 1)]
+
+    def read(self, sources: Sequence[Sequence[int]], bounds: Sequence[int]) -> Search:
+        """Sources encoded, each in its row, ready for their first step."""
+        return self._begin(self.size_of(len(sources)), sources, bounds)
+
+    def _begin(self, size: int, sources: Sequence[Sequence[int]], bounds: Sequence[int]) -> Search:
+        limits, how = np.zeros(size, np.int32), self.how
+        limits[: len(bounds)] = bounds
+        ids, valid = pad_rows(sources, size, self.width, how.closing)
+        return begin(how.model, ids, valid, jnp.asarray(limits), how.constraints, how.settings.beam_size, self.slots[0])
+
+    def warm(self) -> None:
+        """Have all programs compiled, by running each on nothing."""
+        like, *_ = [self._begin(size, [], []) for size in self.sizes if size <= self.most_read]
+        for number, slots in enumerate(self.slots):
+            for size in self.sizes:
+                advance_by((self.query, ONE), vacant(like, size))
+                for new in self.sizes:
+                    if self._may_join(new, size):
+                        join(vacant(like, new), np.full(new, size, np.int32), vacant(like, size))
+            if number + 1 < len(self.slots):
+                more = self.slots[number + 1] - slots
+                like, *_ = [moved_on(self.query, vacant(like, size), np.int32(0), more) for size in self.sizes]
+
+    def _may_join(self, new: int, size: int) -> bool:
+        """Whether so many rows ever come into so many: who was read, who moved on, and all where the size changes."""
+        return (new <= size and new <= self.most_read) or self.fewer(new) == size
+
+    def fewer(self, size: int) -> int:
+        """The next smaller size, if there is one."""
+        return self.sizes[max(0, self.sizes.index(size) - 1)]
+
+
+class Stage:
+    """Rows with so many slots. Of the search's rows only those of an owner live."""
+
+    def __init__(self, bucket: Bucket, number: int) -> None:
+        self._bucket, self._slots = bucket, bucket.slots[number]
+        self._more = bucket.slots[number + 1] - self._slots if number + 1 < len(bucket.slots) else 0
+        self._search: Search | None = None
+        self._owners: list[Job | None] = []
+        self._idle = 0  # steps in which fewer rows would have done
+
+    @property
+    def jobs(self) -> list[Job]:
+        return [owner for owner in self._owners if owner is not None]
+
+    def enter(self, new: Search, jobs: Sequence[Job | None]) -> None:
+        """The rows of another search come in, each with its job; those of none are dropped."""
+        rows, coming = len(new.max_lengths), [job for job in jobs if job is not None]
+        size = self._bucket.size_of(len(self.jobs) + len(coming))
+        if not self.jobs and rows == size:
+            gone = [job is None for job in jobs] + [False] * (rows - len(jobs))
+            self._search = without(new, np.array(gone)) if any(gone) else new
+            self._owners = [*jobs, *[None] * (rows - len(jobs))]
+            return
+        if size > len(self._owners):
+            self._move_to(size, new)
+        free = iter([row for row, owner in enumerate(self._owners) if owner is None])
+        nowhere = len(self._owners)
+        seats = [nowhere if job is None else next(free) for job in jobs] + [nowhere] * (rows - len(jobs))
+        self._search = join(new, np.array(seats, np.int32), self._search)
+        for seat, job in zip(seats, jobs, strict=False):
+            if job is not None:
+                self._owners[seat] = job
+
+    def drop(self, jobs: Sequence[Job]) -> None:
+        """Free the rows of these."""
+        gone = [owner is not None and owner in jobs for owner in self._owners]
+        if self._search is not None and any(gone):
+            self._owners = [None if is_gone else owner for is_gone, owner in zip(gone, self._owners, strict=True)]
+            self._search = without(self._search, np.array(gone))
+            self._settle()
+
+    def step(self) -> tuple[list[Ended], list[tuple[Search, Job]]]:
+        """One step: who ended, and who moves on, each alone in a search with the slots of the next stage."""
+        if self._search is None:
+            return [], []
+        before = np.array(self._search.step)
+        search = advance_by((self._bucket.query, ONE), self._search)
+        self._search, going = search, []
+        active, steps = active_rows(search), np.asarray(search.step)
+        rows = [row for row, owner in enumerate(self._owners) if owner is not None and not active[row]]
+        ended = self._ended(rows)
+        if not rows and (steps == before).all():  # no slot was free
+            long = active & (steps >= filled(self._slots))
+            rows = [row for row, owner in enumerate(self._owners) if owner is not None and long[row]]
+            assert rows  # or nothing would ever be free
+            going = [(self._moved_on(row), job) for row in rows if (job := self._owners[row]) is not None]
+            self._search = without(search, np.isin(np.arange(len(active)), rows))
+        for row in rows:
+            self._owners[row] = None
+        self._settle()
+        return ended, going
+
+    def _ended(self, rows: Sequence[int]) -> list[Ended]:
+        if not rows or self._search is None:
+            return []
+        found = ranked(self._search, self._bucket.query.n_best).unbatch(rows)
+        return [
+            Ended(job, hypotheses)
+            for row, hypotheses in zip(rows, found, strict=True)
+            if (job := self._owners[row]) is not None
+        ]
+
+    def _moved_on(self, row: int) -> Search:
+        return moved_on(self._bucket.query, self._search, np.int32(row), self._more)
+
+    def _settle(self) -> None:
+        """Let rows go that nobody needs: at once where nobody is left, else when that lasts."""
+        count, size = len(self.jobs), len(self._owners)
+        if count == 0:
+            self._search, self._owners, self._idle = None, [], 0
+            return
+        fewer = self._bucket.fewer(size)
+        self._idle = self._idle + 1 if count <= fewer < size else 0
+        if self._idle >= PATIENCE and self._search is not None:
+            self._move_to(fewer, self._search)
+
+    def _move_to(self, size: int, like: Search) -> None:
+        """The same sentences in so many rows."""
+        before, owners = self._search, self._owners
+        self._search, self._idle = vacant(like, size), 0
+        self._owners: list[Job | None] = [None] * size
+        if before is None:
+            return
+        rows = [row for row, owner in enumerate(owners) if owner is not None]
+        seats = np.full(len(owners), size, np.int32)
+        seats[rows] = range(len(rows))
+        self._search = join(before, seats, self._search)
+        self._owners[: len(rows)] = [owners[row] for row in rows]
