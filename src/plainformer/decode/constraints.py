@@ -111,7 +111,7 @@ def repeated_ngrams(
 
 
 def penalise_repetition(
-    logits: Float[Array, "rows vocab"], seen: Bool[Array, "rows vocab"], penalty: float
+    logits: Float[Array, "rows vocab"], seen: Bool[Array, "rows vocab"], penalty: float | Float[Array, "rows 1"]
 ) -> Float[Array, "rows vocab"]:
     """Make `seen` tokens less likely: positive logits divided by the penalty, negative ones multiplied.
 

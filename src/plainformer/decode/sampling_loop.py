@@ -9,7 +9,7 @@ definition: the same tokens, in a dozen lines.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import equinox as eqx
@@ -56,6 +56,57 @@ class _Pages(eqx.Module):
         return self.start + self.state.length[0]
 
 
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """What one text is drawn by.
+
+    prompt: token ids. number: among the samples of the prompt.
+    most: the most tokens that may follow.
+    banned: True on the rows of the vocabulary that are never written. closing: the ids that end the text.
+    """
+
+    model: LanguageModel
+    prompt: list[int]
+    settings: SamplingSettings
+    number: int
+    most: int
+    banned: Bool[np.ndarray, " vocab"]
+    closing: frozenset[int]
+
+    @classmethod
+    def of(
+        cls,
+        model: LanguageModel,
+        prompt: list[int],
+        settings: SamplingSettings,
+        *,
+        number: int = 0,
+        suppress_tokens: Sequence[int] = (),
+        eos: int | None = None,
+    ) -> "Drawing":
+        """Arguments and errors as those of `continuations`."""
+        (length,) = _checked_lengths([prompt], model.config.vocab)
+        banned, closing = _banned_and_closing(model, settings, suppress_tokens, eos)
+        return cls(
+            model,
+            prompt,
+            settings,
+            number,
+            _most_new_tokens(length, settings),
+            banned,
+            frozenset(closing) - {UNWRITTEN},
+        )
+
+
+def _banned_and_closing(
+    model: LanguageModel, settings: SamplingSettings, suppress_tokens: Sequence[int], eos: int | None
+) -> tuple[Bool[np.ndarray, " vocab"], tuple[int, ...]]:
+    """True on the rows of the vocabulary that are never written, and what ends a text."""
+    banned = np.zeros(model.config.rows(model.config.vocab), bool)
+    banned[[*suppress_tokens, *settings.suppress_tokens]] = True
+    return banned, settings.end_tokens or (UNWRITTEN if eos is None else eos,)
+
+
 @old_arguments
 def continuations(
     model: LanguageModel,
@@ -91,10 +142,8 @@ def continuations(
     for row, prompt in enumerate(prompts):
         texts[row, : len(prompt)] = prompt
     capacity = min(round_up(int(ends.max())), config.context)
-    keys = _keys(jnp.uint32(settings.seed), jnp.asarray(numbers or [0] * len(prompts), jnp.int32))
-    banned = np.zeros(config.rows(config.vocab), bool)
-    banned[[*suppress_tokens, *settings.suppress_tokens]] = True
-    closing = settings.end_tokens or (UNWRITTEN if eos is None else eos,)
+    keys = keys_of(jnp.uint32(settings.seed), jnp.asarray(numbers or [0] * len(prompts), jnp.int32))
+    banned, closing = _banned_and_closing(model, settings, suppress_tokens, eos)
     # What is not compiled in may change without compiling anew.
     constants = (
         jnp.asarray(banned),
@@ -151,9 +200,14 @@ def _texts_and_ends(pages: _Pages, rows: int) -> tuple[np.ndarray, np.ndarray]:
     texts, ends = np.asarray(pages.texts), np.asarray(pages.ends)
     is_read = np.arange(texts.shape[1])[None, :] < ends[:, None]
     if (is_read & (texts >= rows)).any():
-        fix = "check that its weights are finite: training may have diverged"
-        raise WorkError("the model's log-probabilities are not finite", fix=fix)
+        raise not_finite()
     return texts, ends
+
+
+def not_finite() -> WorkError:
+    """The error of a text in which no token could be drawn."""
+    fix = "check that its weights are finite: training may have diverged"
+    return WorkError("the model's log-probabilities are not finite", fix=fix)
 
 
 def round_up(length: int) -> int:
@@ -215,7 +269,7 @@ def _read(model: LanguageModel, ids: Int[Array, "rows piece"], state: LanguageMo
 
 
 @jax.jit
-def _keys(seed: UInt32[Array, ""], numbers: Int[Array, " rows"]) -> Key[Array, " rows"]:
+def keys_of(seed: UInt32[Array, ""], numbers: Int[Array, " rows"]) -> Key[Array, " rows"]:
     return jax.vmap(lambda number: jax.random.fold_in(jax.random.key(seed), number))(numbers)
 
 

@@ -7,8 +7,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from plainformer.decode.beam_language_model import best_continuations
+from plainformer.decode.growing_text import GrowingText
 from plainformer.decode.own import check_named, settings_in, silent_ids
-from plainformer.decode.sampling_loop import continuations
+from plainformer.decode.sampling_loop import Drawing, continuations
 from plainformer.decode.score import perplexity, score_texts
 from plainformer.decode.settings import PAPER, SamplingSettings, SettingError, changed
 from plainformer.decode.sliding_window import window_start
@@ -192,6 +193,17 @@ class TextGenerator:
                         break
                     at, length, tokens = at + 1, 0, 0
 
+    def drawings(
+        self, prompt: str, *, samples: int = 1, stop: Sequence[str] = (), **changes: Any
+    ) -> list[tuple[Drawing, GrowingText]]:
+        """What each of the samples of a prompt is drawn by, wherever that is done, and the text that it becomes. Takes
+        and raises as `generate`."""
+        settings, (ids,) = self.settings_with(changes), self._encode([string(prompt, "prompt")])
+        return [
+            (Drawing.of(self.decoder, ids, settings, number=number, **self._special), self._text(ids, stop))
+            for number in _numbers(samples)
+        ]
+
     def search(
         self, prompts: Sequence[str], *, max_tokens: int | None = None, **changes: Any
     ) -> list[list[Continuation]]:
@@ -211,7 +223,7 @@ class TextGenerator:
             raise SettingError("max_tokens", f"is {longest}", fix="give at least 1")
         results: list[list[Continuation]] = []
         for ids in self._encode(prompts):
-            found = best_continuations(self._decoder, ids, settings, max_tokens=longest, **self._special)
+            found = best_continuations(self.decoder, ids, settings, max_tokens=longest, **self._special)
             texts = [self._text(ids) for _ in found]
             results.append(
                 [
@@ -281,7 +293,7 @@ class TextGenerator:
     def _turns(
         self,
         rows: Sequence[tuple[list[int], int]],
-        texts: Sequence["_Text"],
+        texts: Sequence[GrowingText],
         settings: SamplingSettings,
         burst: int,
         on_slide: Callable[[], None],
@@ -289,7 +301,7 @@ class TextGenerator:
         """The new text of every row, turn after turn."""
         prompts, numbers = [prompt for prompt, _ in rows], [number for _, number in rows]
         for fresh in continuations(
-            self._decoder, prompts, settings, numbers=numbers, burst=burst, on_slide=on_slide, **self._special
+            self.decoder, prompts, settings, numbers=numbers, burst=burst, on_slide=on_slide, **self._special
         ):
             yield [text.push(ids) for text, ids in zip(texts, fresh, strict=True)]
             if all(text.ended for text in texts):
@@ -297,7 +309,7 @@ class TextGenerator:
         yield [text.finish() for text in texts]
 
     @cached_property
-    def _decoder(self) -> LanguageModel:
+    def decoder(self) -> LanguageModel:
         """The model that generates."""
         return prepare(self.model, self.weights)
 
@@ -320,9 +332,9 @@ class TextGenerator:
         check_named(settings, self.tokenizer, self.model.config.vocab)
         return settings
 
-    def _text(self, prompt: list[int], stop: Sequence[str] = ()) -> "_Text":
+    def _text(self, prompt: list[int], stop: Sequence[str] = ()) -> GrowingText:
         stops = [stop] if isinstance(stop, str) else strings(stop, "stop string", "stop")
-        return _Text(TextStream(self.tokenizer, prompt), [string for string in stops if string])
+        return GrowingText(TextStream(self.tokenizer, prompt), [string for string in stops if string])
 
     def _bytes_of(self, id: int) -> int:
         """How many bytes the first token of a text spells; one that is part of a character is taken for one byte."""
@@ -350,41 +362,3 @@ def _numbers(samples: int) -> range:
     if not 1 <= whole(samples, "samples") <= MOST_SAMPLES:
         raise InputError(f"{samples:,} samples were asked for", fix=f"give 1 to {MOST_SAMPLES:,}")
     return range(samples)
-
-
-@dataclass
-class _Text:
-    """One text as it grows. What could be the beginning of a stop string is held back until that is known."""
-
-    stream: TextStream
-    stop: Sequence[str]
-    said: str = ""
-    held: str = ""
-    tokens: int = 0
-    ended: bool = False
-    stopped: bool = False  # by a stop string
-
-    def push(self, ids: Sequence[int]) -> str:
-        if not self.ended:
-            self.tokens += len(ids)
-        return self._give(self.stream.push(ids), last=False)
-
-    def finish(self) -> str:
-        return self._give(self.stream.flush(), last=True)
-
-    def _give(self, text: str, *, last: bool) -> str:
-        if self.ended:
-            return ""
-        held = self.held + text
-        # The stop string that is complete first counts, however much text came at once; of several, the longest.
-        found = [(at + len(stop), at) for stop in self.stop if (at := held.find(stop)) >= 0]
-        self.stopped = bool(found)
-        self.ended = last or self.stopped
-        sure = min(found)[1] if found else len(held) if last else len(held) - self._beginning(held)
-        self.said, self.held = self.said + held[:sure], held[sure:]
-        return held[:sure]
-
-    def _beginning(self, text: str) -> int:
-        """How many characters at the end of `text` could begin a stop string."""
-        lengths = (n for stop in self.stop for n in range(1, len(stop)) if text.endswith(stop[:n]))
-        return max(lengths, default=0)

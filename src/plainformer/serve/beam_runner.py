@@ -104,8 +104,8 @@ class BeamRunner:
     def is_ready(self) -> bool:
         return any(pool.is_ready for pool in self._pools.values())
 
-    def takes(self, job: Job, load: int) -> bool:
-        return load == 0 or load + job.cost <= self._most
+    def takes(self, job: Job, others: Sequence[Job]) -> bool:
+        return not others or sum(other.cost for other in others) + job.cost <= self._most
 
     def add(self, job: Job) -> None:
         bucket, warm = self._buckets.find(job.work.how, len(job.work.source), self._threads)

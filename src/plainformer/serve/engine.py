@@ -21,19 +21,29 @@ side: it goes, and the scheduler frees the places.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from plainformer.decode.load import VERBS
+from plainformer.decode.mask_filler import MaskFiller, Prediction
+from plainformer.decode.text_classifier import Label, TextClassifier
+from plainformer.decode.text_generator import Chunk, TextGenerator, TextScore
 from plainformer.decode.translator import Translation, Translator
 from plainformer.errors import InputError
 from plainformer.given import strings
 from plainformer.serve.fair_queue import Job
+from plainformer.serve.forward_runner import ForwardRunner, Question
 from plainformer.serve.limits import LIMITS, Limits
 from plainformer.serve.refusals import DeadlinePassed
 from plainformer.serve.scheduler import Scheduler
 from plainformer.serve.translator_desk import TranslatorDesk
+from plainformer.serve.writer_desk import WriterDesk
 
 
 @dataclass(frozen=True)
@@ -69,32 +79,40 @@ class Engine:
         """`model`: what `plainformer.load` gives. `warm`: lengths of texts, in tokens, whose programs are compiled
         before the engine is ready."""
         self.model, self.limits, self._warm = model, limits, warm
-        self._desk = TranslatorDesk(model, limits)
-        self._scheduler: Scheduler | None = None
+        self._desk = DESKS[type(model)](model, limits) if type(model) in DESKS else None
+        self._stepping: Scheduler | None = None
+        self._asking: Scheduler | None = None
 
     # --- from begin to end ---------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Returns when it is ready."""
-        scheduler = Scheduler(self._desk.runners, self.limits.waiting)
-        await asyncio.to_thread(self._desk.warm, self._warm)
-        scheduler.start()
-        self._scheduler = scheduler
+        if self._desk is not None:
+            await asyncio.to_thread(self._desk.warm, self._warm)
+            self._stepping = Scheduler(self._desk.runners, self.limits.waiting)
+        self._asking = Scheduler(lambda _: [ForwardRunner(self.limits.together)], self.limits.waiting)
+        for scheduler in self._schedulers:
+            scheduler.start()
 
     async def drain(self, timeout: float | None = None) -> bool:
         """Refuse what comes and finish what there is; whether that was done within so many seconds."""
-        return await asyncio.to_thread(self._running.drain, timeout)
+        return all(await asyncio.gather(*[asyncio.to_thread(one.drain, timeout) for one in self._schedulers]))
 
     async def close(self) -> None:
         """Give up what is not done."""
-        if self._scheduler is not None:
-            await asyncio.to_thread(self._scheduler.close)
-        await asyncio.to_thread(self._desk.threads.shutdown)
+        for scheduler in self._schedulers:
+            await asyncio.to_thread(scheduler.close)
+        if self._desk is not None:
+            await asyncio.to_thread(self._desk.threads.shutdown)
 
     @property
     def counts(self) -> Counts:
-        one = self._running
-        return Counts(one.waiting, one.running, one.done, one.cancelled, one.refused, one.steps)
+        names = "waiting", "running", "done", "cancelled", "refused", "steps"
+        return Counts(*(sum(getattr(one, name) for one in self._schedulers) for name in names))
+
+    @property
+    def _schedulers(self) -> list[Scheduler]:
+        return [one for one in (self._stepping, self._asking) if one is not None]
 
     # --- what it does --------------------------------------------------------------------------------------------
 
@@ -112,38 +130,138 @@ class Engine:
         desk = self._desk_for(Translator, "translate")
         sentences = await asyncio.to_thread(desk.sentences, strings(texts), changes)
         works = [(one, one.how.settings.beam_size) for one in sentences if one is not None]
-        answers = iter(await self._answers(works, client, deadline))
+        answers = iter(await self._answers(self._stepping, works, client, deadline))
         return [[] if one is None else self.model.translations(next(answers)) for one in sentences]
+
+    async def generate(
+        self,
+        prompts: Sequence[str],
+        *,
+        samples: int = 1,
+        stop: Sequence[str] = (),
+        client: str = "",
+        deadline: float | None = None,
+        **changes: Any,
+    ) -> list[list[str]]:
+        """As `TextGenerator.generate`."""
+
+        async def of(prompt: str) -> list[str]:
+            said: dict[int, str] = {}
+            async with aclosing(self.stream(prompt, samples=samples, stop=stop, client=client, **changes)) as chunks:
+                async for chunk in chunks:
+                    said[chunk.sample] = said.get(chunk.sample, "") + chunk.text
+            return [said[number] for number in range(samples)]
+
+        tasks = [asyncio.create_task(of(prompt)) for prompt in strings(prompts, "prompt")]
+        try:
+            async with _within(deadline):
+                return await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+
+    async def stream(
+        self,
+        prompt: str,
+        *,
+        samples: int = 1,
+        stop: Sequence[str] = (),
+        client: str = "",
+        deadline: float | None = None,
+        **changes: Any,
+    ) -> AsyncGenerator[Chunk, None]:
+        """The texts that `TextGenerator.generate` gives for a prompt, as they are written: of each sample its chunks in
+        order, of which the last alone has a `finished`; samples in any order. Closing it ends them."""
+        desk, scheduler = self._desk_for(TextGenerator, "generate"), self._started(self._stepping)
+        writings = await asyncio.to_thread(desk.writings, prompt, samples, stop, changes)
+        loop, told = asyncio.get_running_loop(), asyncio.Queue[Any]()
+        jobs = [Job(client, one, one.room, _caller(loop, told.put_nowait)) for one in writings]
+        scheduler.submit(jobs)
+        try:
+            ended, ends = 0, None if deadline is None else loop.time() + deadline
+            while ended < len(jobs):
+                async with _until(ends, deadline):
+                    chunk = await told.get()
+                if isinstance(chunk, Exception):
+                    raise chunk
+                ended += chunk.finished is not None
+                yield chunk
+            jobs = []
+        finally:
+            scheduler.cancel(jobs)
+
+    async def embed(
+        self, texts: Sequence[str], *, client: str = "", deadline: float | None = None, **how: Any
+    ) -> list[NDArray[np.float32]]:
+        """The rows of `MaskFiller.embed` and `TextClassifier.embed`."""
+        return await self._ask((MaskFiller, TextClassifier), "embed", texts, client, deadline, how)
+
+    async def classify(
+        self, texts: Sequence[str], *, client: str = "", deadline: float | None = None, **how: Any
+    ) -> list[Label]:
+        """As `TextClassifier.classify`."""
+        return await self._ask((TextClassifier,), "classify", texts, client, deadline, how)
+
+    async def fill(
+        self, texts: Sequence[str], *, client: str = "", deadline: float | None = None, **how: Any
+    ) -> list[list[list[Prediction]]]:
+        """As `MaskFiller.fill`."""
+        return await self._ask((MaskFiller,), "fill", texts, client, deadline, how)
+
+    async def score(self, texts: Sequence[str], *, client: str = "", deadline: float | None = None) -> list[TextScore]:
+        """As `TextGenerator.score`."""
+        return await self._ask((TextGenerator,), "score", texts, client, deadline, {})
 
     # --- jobs ----------------------------------------------------------------------------------------------------
 
-    @property
-    def _running(self) -> Scheduler:
-        if self._scheduler is None:
+    def _started(self, scheduler: Scheduler | None) -> Scheduler:
+        if scheduler is None:
             raise InputError("the engine has not been started", fix="use `async with plainformer.serving(model)`")
-        return self._scheduler
+        return scheduler
+
+    def _check_kind(self, kinds: tuple[type, ...], verb: str) -> None:
+        if not isinstance(self.model, kinds):
+            raise InputError(f"this model is for plainformer {VERBS[type(self.model)]}, not for {verb}")
 
     def _desk_for(self, kind: type, verb: str) -> Any:
-        if not isinstance(self.model, kind):
-            raise InputError(f"this model is not for {verb}")
+        self._check_kind((kind,), verb)
         return self._desk
 
-    async def _answers(self, works: Sequence[tuple[Any, int]], client: str, deadline: float | None) -> list[Any]:
+    async def _ask(
+        self,
+        kinds: tuple[type, ...],
+        verb: str,
+        texts: Sequence[str],
+        client: str,
+        deadline: float | None,
+        how: dict[str, Any],
+    ) -> list[Any]:
+        self._check_kind(kinds, verb)
+        ask, options = getattr(self.model, verb), tuple(sorted(how.items()))
+        works = [(Question(ask, verb, text, options), 1) for text in strings(texts)]
+        return await self._answers(self._asking, works, client, deadline)
+
+    async def _answers(
+        self, scheduler: Scheduler | None, works: Sequence[tuple[Any, int]], client: str, deadline: float | None
+    ) -> list[Any]:
         """What is told of each, of which only one thing is told."""
-        loop = asyncio.get_running_loop()
+        scheduler, loop = self._started(scheduler), asyncio.get_running_loop()
         futures = [loop.create_future() for _ in works]
         jobs = [
-            Job(client, work, cost, _teller(loop, future)) for (work, cost), future in zip(works, futures, strict=True)
+            Job(client, work, cost, _caller(loop, partial(_settle, future)))
+            for (work, cost), future in zip(works, futures, strict=True)
         ]
-        if not jobs:
-            return []
-        self._running.submit(jobs)
+        scheduler.submit(jobs)
         try:
             async with _within(deadline):
                 return [await future for future in futures]
         finally:
             if left := [job for job, future in zip(jobs, futures, strict=True) if not _is_told(future)]:
-                self._running.cancel(left)
+                scheduler.cancel(left)
+
+
+DESKS: dict[type, Any] = {Translator: TranslatorDesk, TextGenerator: WriterDesk}
+"""What makes jobs of many steps for each kind of model."""
 
 
 @asynccontextmanager
@@ -166,32 +284,40 @@ async def serving(model: Any, limits: Limits = LIMITS, *, warm: Sequence[int] = 
 @asynccontextmanager
 async def _within(seconds: float | None) -> AsyncIterator[None]:
     """Raises DeadlinePassed where the block takes longer."""
+    ends = None if seconds is None else asyncio.get_running_loop().time() + seconds
+    async with _until(ends, seconds):
+        yield
+
+
+@asynccontextmanager
+async def _until(moment: float | None, seconds: float | None) -> AsyncIterator[None]:
+    """Raises DeadlinePassed, of so many seconds, where the block is not over at a moment of the loop's clock."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout_at(moment):
             yield
     except TimeoutError:
         raise DeadlinePassed(seconds or 0.0) from None
 
 
-def _teller(loop: asyncio.AbstractEventLoop, future: asyncio.Future[Any]) -> Callable[[Any], None]:
-    """Sets the future from another thread, to a value or an error, unless nobody waits for it any more."""
-
-    def told(answer: Any) -> None:
-        if future.done():
-            return
-        if isinstance(answer, Exception):
-            future.set_exception(answer)
-            future.exception()  # so that one that nobody came to see is no warning
-        else:
-            future.set_result(answer)
+def _caller(loop: asyncio.AbstractEventLoop, told: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Calls a function in the loop, from another thread."""
 
     def tell(answer: Any) -> None:
-        try:
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
             loop.call_soon_threadsafe(told, answer)
-        except RuntimeError:  # the loop is closed
-            return
 
     return tell
+
+
+def _settle(future: asyncio.Future[Any], answer: Any) -> None:
+    """Set a future to a value or an error, unless nobody waits for it any more."""
+    if future.done():
+        return
+    if isinstance(answer, Exception):
+        future.set_exception(answer)
+        future.exception()  # so that one that nobody comes to see is no warning
+    else:
+        future.set_result(answer)
 
 
 def _is_told(future: asyncio.Future[Any]) -> bool:

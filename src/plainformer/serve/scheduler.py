@@ -30,8 +30,8 @@ class Runner(Protocol):
         """Whether there is something to compute now, and not only to wait for."""
         ...
 
-    def takes(self, job: Job, load: int) -> bool:
-        """Whether there is room for one more, where those that there are cost so much."""
+    def takes(self, job: Job, others: Sequence[Job]) -> bool:
+        """Whether there is room for a job beside all others, those that it has among them."""
         ...
 
     def add(self, job: Job) -> None: ...
@@ -152,7 +152,9 @@ class Scheduler:
     def _coming(self, lane: "_Lane") -> list[Job]:
         coming: list[Job] = []
         while (job := self._queue.next()) is not None:
-            if any(other.load < lane.load for other in self._lanes) or not lane.runner.takes(job, lane.load):
+            if any(other.load < lane.load for other in self._lanes) or not lane.runner.takes(
+                job, [*lane.runner.jobs, *coming]
+            ):
                 break
             coming.append(self._queue.take())
             lane.load += job.cost

@@ -10,11 +10,11 @@ import jax
 import pytest
 from served import WORDS
 
-from plainformer.decode import GenerationSettings
+from plainformer.decode import GenerationSettings, SamplingSettings, TextGenerator
 from plainformer.decode.translator import Translator
-from plainformer.models import Transformer, TransformerConfig
+from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
 from plainformer.serve import Engine, Limits, serving
-from plainformer.tokenizer import train_word
+from plainformer.tokenizer import train_bpe, train_word
 
 SMALL = Limits(waiting=64, hypotheses=6)
 
@@ -34,6 +34,17 @@ def translator() -> Translator:
     model = eqx.filter_jit(lambda key: larger(Transformer(config, key=key)))(jax.random.key(11))
     settings = GenerationSettings(beam_size=3, n_best=2, max_margin=3, max_ratio=2.0, no_repeat_ngram=2)
     return Translator(model, tokenizer, tokenizer, settings)
+
+
+@pytest.fixture(scope="session")
+def writer() -> TextGenerator:
+    """Words, letters and bytes, which may spell characters or not; texts outgrow the context."""
+    tokenizer = train_bpe(["the moon and the sun", "a man, a cat\n", "über 10 Nächte — नमस्ते"], 330)
+    config = LanguageModelConfig(
+        vocab=tokenizer.vocab_size, d_model=12, d_ff=23, heads=2, layers=2, context=70, pad_vocab_to=64
+    )
+    model = eqx.filter_jit(lambda key: larger(LanguageModel(config, key=key)))(jax.random.key(3))
+    return TextGenerator(model, tokenizer, SamplingSettings(max_tokens=20, seed=1))
 
 
 @pytest.fixture(scope="session")
