@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         load_recipe,
     )
     from plainformer.runs.run import run_recipe
+    from plainformer.serve.engine import serving
     from plainformer.tokenizer import Tokenizer
 
 __version__ = "0.1.0"
@@ -70,6 +71,7 @@ __all__ = [
     "load_recipe",
     "run_recipe",
     "save_page",
+    "serving",
 ]
 
 
@@ -108,5 +110,6 @@ __getattr__ = lazily(
         "load_recipe": "recipe",
         "run_recipe": "runs.run",
         "save_page": "page.save",
+        "serving": "serve.engine",
     },
 )

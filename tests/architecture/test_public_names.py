@@ -39,6 +39,7 @@ PROMISED = [
     "load_recipe",
     "run_recipe",
     "save_page",
+    "serving",
 ]
 
 

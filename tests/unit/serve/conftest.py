@@ -37,14 +37,22 @@ def translator() -> Translator:
 
 
 @pytest.fixture(scope="session")
-def writer() -> TextGenerator:
+def make_writer() -> Callable[..., TextGenerator]:
     """Words, letters and bytes, which may spell characters or not; texts outgrow the context."""
-    tokenizer = train_bpe(["the moon and the sun", "a man, a cat\n", "über 10 Nächte — नमस्ते"], 330)
-    config = LanguageModelConfig(
-        vocab=tokenizer.vocab_size, d_model=12, d_ff=23, heads=2, layers=2, context=70, pad_vocab_to=64
-    )
-    model = eqx.filter_jit(lambda key: larger(LanguageModel(config, key=key)))(jax.random.key(3))
-    return TextGenerator(model, tokenizer, SamplingSettings(max_tokens=20, seed=1))
+
+    def make(**changes: Any) -> TextGenerator:
+        tokenizer = train_bpe(["the moon and the sun", "a man, a cat\n", "über 10 Nächte — नमस्ते"], 330)
+        sizes: dict[str, Any] = {"d_model": 12, "d_ff": 23, "heads": 2, "layers": 2, "context": 70, "pad_vocab_to": 64}
+        config = LanguageModelConfig(vocab=tokenizer.vocab_size, **sizes | changes)
+        model = eqx.filter_jit(lambda key: larger(LanguageModel(config, key=key)))(jax.random.key(3))
+        return TextGenerator(model, tokenizer, SamplingSettings(max_tokens=20, seed=1))
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def writer(make_writer: Callable[..., TextGenerator]) -> TextGenerator:
+    return make_writer()
 
 
 @pytest.fixture(scope="session")
