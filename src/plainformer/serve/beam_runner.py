@@ -46,7 +46,8 @@ class Buckets:
         width = _width(length, how.limit)
         with self._lock:
             key = how.settings, width
-            if key not in self._known:
+            known = self._known.get(key)
+            if known is None or (known[1].done() and known[1].exception() is not None):
                 bucket = Bucket(how, width, max(1, self._most // how.settings.beam_size))
                 self._known[key] = bucket, threads.warming.submit(bucket.warm)
             self._known.move_to_end(key)

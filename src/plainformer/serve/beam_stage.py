@@ -5,8 +5,8 @@ sizes, steps one at a time, and hands over who grows long to the next.
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -55,26 +55,35 @@ class Bucket:
 
     def read(self, sources: Sequence[Sequence[int]], bounds: Sequence[int]) -> Search:
         """Sources encoded, each in its row, ready for their first step."""
-        return self._begin(self.size_of(len(sources)), sources, bounds)
+        return begin(*self._to_begin(self.size_of(len(sources)), sources, bounds))
 
-    def _begin(self, size: int, sources: Sequence[Sequence[int]], bounds: Sequence[int]) -> Search:
+    def _to_begin(self, size: int, sources: Sequence[Sequence[int]] = (), bounds: Sequence[int] = ()) -> Sequence[Any]:
+        """The arguments of `begin`."""
         limits, how = np.zeros(size, np.int32), self.how
         limits[: len(bounds)] = bounds
         ids, valid = pad_rows(sources, size, self.width, how.closing)
-        return begin(how.model, ids, valid, jnp.asarray(limits), how.constraints, how.settings.beam_size, self.slots[0])
+        return how.model, ids, valid, jnp.asarray(limits), how.constraints, how.settings.beam_size, self.slots[0]
 
     def warm(self) -> None:
-        """Have all programs compiled, by running each on nothing."""
-        like, *_ = [self._begin(size, [], []) for size in self.sizes if size <= self.most_read]
+        """Have all programs compiled, side by side where that can be, and run each on nothing."""
+        self._visit(lambda program, *arguments: program.ahead(*arguments))
+        self._visit(lambda program, *arguments: program(*arguments))
+
+    def _visit(self, do: Callable[..., Any]) -> None:
+        """Call `do` with every program and arguments for it. Its result is what the program gives, or the shape of it;
+        nothing follows where it is None."""
+        like, *_ = [do(begin, *self._to_begin(size)) for size in self.sizes if size <= self.most_read]
         for number, slots in enumerate(self.slots):
+            if like is None:
+                return
             for size in self.sizes:
-                advance_by((self.query, ONE), vacant(like, size))
+                do(advance_by, (self.query, ONE), vacant(like, size))
                 for new in self.sizes:
                     if self._may_join(new, size):
-                        join(vacant(like, new), np.full(new, size, np.int32), vacant(like, size))
+                        do(join, vacant(like, new), np.full(new, size, np.int32), vacant(like, size))
             if number + 1 < len(self.slots):
                 more = self.slots[number + 1] - slots
-                like, *_ = [moved_on(self.query, vacant(like, size), np.int32(0), more) for size in self.sizes]
+                like, *_ = [do(moved_on, self.query, vacant(like, size), np.int32(0), more) for size in self.sizes]
 
     def _may_join(self, new: int, size: int) -> bool:
         """Whether so many rows ever come into so many: who was read, who moved on, and all where the size changes."""

@@ -93,7 +93,8 @@ class Rooms:
     def warm(self, room: int, threads: Threads) -> Future[None]:
         """What is done when texts with so much room can be drawn without compiling."""
         with self._lock:
-            if room not in self._warm:
+            known = self._warm.get(room)
+            if known is None or (known.done() and known.exception() is not None):
                 self._warm[room] = threads.warming.submit(self._compile, room)
             return self._warm[room]
 
