@@ -11,7 +11,7 @@ from plainformer.serve.scheduler import Answers, failed
 class Question(NamedTuple):
     """What a job of this runner is: a text, and what is asked of it; `options` are the same for all of a batch."""
 
-    ask: Callable[..., Sequence[Any]]
+    ask: Callable[..., Any]
     verb: str
     text: str
     options: tuple[tuple[str, Any], ...]
@@ -60,9 +60,9 @@ def _kind(job: Job) -> tuple[str, tuple[tuple[str, Any], ...]]:
     return job.work.verb, job.work.options
 
 
-def _ask(jobs: Sequence[Job]) -> Sequence[Any]:
+def _ask(jobs: Sequence[Job]) -> list[Any]:
     question = jobs[0].work
-    return question.ask([job.work.text for job in jobs], **dict(question.options))
+    return [*question.ask([job.work.text for job in jobs], **dict(question.options))]
 
 
 def _alone(job: Job) -> Answers:

@@ -23,7 +23,7 @@ WAYS: list[dict[str, Any]] = [
 def test_many_at_random_moments_are_each_as_alone(serve: Any, writer: TextGenerator) -> None:
     """All ways of choosing side by side, of some that outgrow the context several times, and some who leave."""
     draw = np.random.default_rng(4)
-    asked = [
+    asked: list[tuple[str, dict[str, Any]]] = [
         (PROMPTS[index % 5], WAYS[index % 4] | {"seed": int(seed), "max_tokens": int(most)})
         for index, (seed, most) in enumerate(zip(draw.integers(99, size=45), draw.integers(1, 30, 45), strict=True))
     ]
@@ -62,7 +62,8 @@ def test_positions_of_every_kind_stand_where_they_would_alone(
     serve: Any, make_writer: Any, changes: dict[str, Any]
 ) -> None:
     """Of texts that come while others are under way, and outgrow the context."""
-    writer, long = make_writer(**changes, context=17, layers=1), {"max_tokens": 40}
+    writer: TextGenerator = make_writer(**changes, context=17, layers=1)
+    long: dict[str, Any] = {"max_tokens": 40}
 
     async def work(engine: Engine) -> list[list[list[str]]]:
         first = asyncio.create_task(engine.generate(["the "], **long))

@@ -48,9 +48,8 @@ def test_gaps_and_vectors_of_many_are_each_as_alone(serve: Any) -> None:
     for index, (gap, (found,)) in enumerate(zip(gaps, filled, strict=True)):
         (expected,) = filler.fill([gap], top=2 + index % 2)
         assert [[one.text for one in each] for each in found] == [[one.text for one in each] for each in expected]
-        np.testing.assert_allclose(
-            *([one.probability for each in side for one in each] for side in (found, expected)), **CLOSE
-        )
+        chances, others = ([one.probability for each in side for one in each] for side in (found, expected))
+        np.testing.assert_allclose(chances, others, **CLOSE)
     for text, (vector,) in zip(TEXTS, vectors, strict=True):
         np.testing.assert_allclose(vector, filler.embed([text])[0], **CLOSE)
 

@@ -22,8 +22,8 @@ def texts_of(draw: np.random.Generator, count: int, longest: int = 17) -> list[s
 def equal(found: list[Translation], expected: list[Translation]) -> None:
     assert [(one.text, one.finished) for one in found] == [(one.text, one.finished) for one in expected]
     for name in ("score", "logprob"):
-        numbers = [[getattr(one, name) for one in several] for several in (found, expected)]
-        np.testing.assert_allclose(*numbers, **CLOSE)
+        numbers, others = ([getattr(one, name) for one in several] for several in (found, expected))
+        np.testing.assert_allclose(numbers, others, **CLOSE)
 
 
 @pytest.fixture(scope="module")
