@@ -41,6 +41,7 @@ from plainformer.serve.fair_queue import Job
 from plainformer.serve.forward_runner import ForwardRunner, Question
 from plainformer.serve.limits import LIMITS, Limits
 from plainformer.serve.refusals import DeadlinePassed
+from plainformer.serve.sampling_runner import Writing
 from plainformer.serve.scheduler import Scheduler
 from plainformer.serve.translator_desk import TranslatorDesk
 from plainformer.serve.writer_desk import WriterDesk
@@ -145,20 +146,15 @@ class Engine:
     ) -> list[list[str]]:
         """As `TextGenerator.generate`."""
 
-        async def of(prompt: str) -> list[str]:
-            said: dict[int, str] = {}
-            async with aclosing(self.stream(prompt, samples=samples, stop=stop, client=client, **changes)) as chunks:
-                async for chunk in chunks:
-                    said[chunk.sample] = said.get(chunk.sample, "") + chunk.text
-            return [said[number] for number in range(samples)]
-
-        tasks = [asyncio.create_task(of(prompt)) for prompt in strings(prompts, "prompt")]
-        try:
-            async with _within(deadline):
-                return await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
+        desk = self._desk_for(TextGenerator, "generate")
+        prompts, works = strings(prompts, "prompt"), []
+        for prompt in prompts:  # all are checked before any is drawn
+            works += await asyncio.to_thread(desk.writings, prompt, samples, stop, changes)
+        said = [""] * len(works)
+        async with aclosing(self._drawn(works, client, deadline)) as chunks:
+            async for index, chunk in chunks:
+                said[index] += chunk.text
+        return [said[start : start + samples] for start in range(0, len(said), samples)]
 
     async def stream(
         self,
@@ -172,23 +168,11 @@ class Engine:
     ) -> AsyncGenerator[Chunk, None]:
         """The texts that `TextGenerator.generate` gives for a prompt, as they are written: of each sample its chunks in
         order, of which the last alone has a `finished`; samples in any order. Closing it ends them."""
-        desk, scheduler = self._desk_for(TextGenerator, "generate"), self._started(self._stepping)
-        writings = await asyncio.to_thread(desk.writings, prompt, samples, stop, changes)
-        loop, told = asyncio.get_running_loop(), asyncio.Queue[Any]()
-        jobs = [Job(client, one, one.room, _caller(loop, told.put_nowait)) for one in writings]
-        scheduler.submit(jobs)
-        try:
-            ended, ends = 0, None if deadline is None else loop.time() + deadline
-            while ended < len(jobs):
-                async with _until(ends, deadline):
-                    chunk = await told.get()
-                if isinstance(chunk, Exception):
-                    raise chunk
-                ended += chunk.finished is not None
+        desk = self._desk_for(TextGenerator, "generate")
+        works = await asyncio.to_thread(desk.writings, prompt, samples, stop, changes)
+        async with aclosing(self._drawn(works, client, deadline)) as chunks:
+            async for _, chunk in chunks:
                 yield chunk
-            jobs = []
-        finally:
-            scheduler.cancel(jobs)
 
     async def embed(
         self, texts: Sequence[str], *, client: str = "", deadline: float | None = None, **how: Any
@@ -226,6 +210,30 @@ class Engine:
     def _desk_for(self, kind: type, verb: str) -> Any:
         self._check_kind((kind,), verb)
         return self._desk
+
+    async def _drawn(
+        self, works: Sequence[Writing], client: str, deadline: float | None
+    ) -> AsyncGenerator[tuple[int, Chunk], None]:
+        """What is told of all, each chunk with the number of its text."""
+        scheduler, loop = self._started(self._stepping), asyncio.get_running_loop()
+        told = asyncio.Queue[tuple[int, Any]]()
+        jobs = [
+            Job(client, work, work.room, _caller(loop, lambda answer, index=index: told.put_nowait((index, answer))))
+            for index, work in enumerate(works)
+        ]
+        scheduler.submit(jobs)
+        try:
+            ended, ends = 0, None if deadline is None else loop.time() + deadline
+            while ended < len(jobs):
+                async with _until(ends, deadline):
+                    index, chunk = await told.get()
+                if isinstance(chunk, Exception):
+                    raise chunk
+                ended += chunk.finished is not None
+                yield index, chunk
+            jobs = []
+        finally:
+            scheduler.cancel(jobs)
 
     async def _ask(
         self,
