@@ -43,12 +43,13 @@ FLOORS = (
     {"recipe"},
     {"runs"},
     {"page"},
-    {"cli", "serve"},
+    {"serve"},
+    {"cli"},
     {"__main__"},
 )
 
 # What an extra installs: found by `extras.require`, never by an import statement.
-OPTIONAL = {"altair", "vl_convert", "starlette", "uvicorn", "tensorboardX", "tiktoken", "sentencepiece"} | {
+OPTIONAL = {"altair", "vl_convert", "starlette", "uvicorn", "prometheus_client", "py3langid", "tensorboardX", "tiktoken", "sentencepiece"} | {
     "huggingface_hub",
     "numba",
     "llvmlite",

@@ -28,6 +28,7 @@ from plainformer.cli import (
     plot,
     recipes,
     score,
+    serve,
     settings,
     train,
     translate,
@@ -81,6 +82,7 @@ app = typer.Typer(
 for verb in (
     *(train.train, translate.translate, generate.generate, score.score),
     *(fill.fill, classify.classify, embed.embed),
+    serve.serve,
     *(evaluate.evaluate, info.info, merge.merge, demo.demo),
     *(look.look, plot.plot, figures.figures),
     *(import_.import_, export.export, verify.verify),

@@ -1,0 +1,86 @@
+"""What neither of the other APIs has: labels of texts, and what could stand in their gaps. In OpenAI's manner."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from plainformer.serve import openai
+from plainformer.serve.call import Api, Call, Endpoint
+from plainformer.serve.fields import fields
+from plainformer.serve.house import House, quietly
+
+MOST_TOP = 100
+
+Texts = str | Annotated[list[str], Field(min_length=1)]
+
+
+class ClassifyFields(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    input: Annotated[Texts, Field(description="A text, or several.", examples=["what a film"])]
+    model: Annotated[str | None, Field(description="Name of a classifier, where there are several.")] = None
+    truncate: Annotated[
+        Literal["no", "head", "tail", "both"] | None,
+        Field(description="What is read of a text that is too long; if not given, as in training."),
+    ] = None
+
+
+class Classified(BaseModel):
+    object: Literal["list"]
+    data: list[dict[str, Any]]
+    model: str
+
+
+class FillFields(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    input: Annotated[Texts, Field(description="A text with gaps, or several.", examples=["I like <mask>."])]
+    model: Annotated[str | None, Field(description="Name of a masked language model, where there are several.")] = None
+    top: Annotated[int, Field(description="So many words for each gap.", ge=1, le=MOST_TOP)] = 5
+
+
+class Filled(BaseModel):
+    object: Literal["list"]
+    data: list[dict[str, Any]]
+    model: str
+
+
+async def classify(house: House, call: Call) -> dict[str, Any]:
+    asked = fields(ClassifyFields, call.body)
+    served, texts = house.only(asked.model, "classify"), _texts(asked.input)
+    house.check_texts(texts, "input")
+    how: dict[str, Any] = {"allow_unknown": True, "on_cut": quietly}
+    how["truncate"] = asked.truncate or served.engine.model.truncate
+    found = await served.engine.classify(texts, client=call.client, deadline=house.bounds.seconds, **how)
+    data = [
+        {"index": index, "label": one.label, "probability": one.probability, "probabilities": one.probabilities}
+        for index, one in enumerate(found)
+    ]
+    return {"object": "list", "data": data, "model": served.name}
+
+
+async def fill(house: House, call: Call) -> dict[str, Any]:
+    asked = fields(FillFields, call.body)
+    served, texts = house.only(asked.model, "fill"), _texts(asked.input)
+    house.check_texts(texts, "input")
+    found = await served.engine.fill(
+        texts, client=call.client, deadline=house.bounds.seconds, top=asked.top, on_cut=quietly
+    )
+    data = [
+        {"index": index, "gaps": [[{"text": one.text, "probability": one.probability} for one in gap] for gap in gaps]}
+        for index, gaps in enumerate(found)
+    ]
+    return {"object": "list", "data": data, "model": served.name}
+
+
+def _texts(given: Texts) -> list[str]:
+    return [given] if isinstance(given, str) else given
+
+
+API = Api(
+    "plainformer",
+    [
+        Endpoint("POST", "/v1/classify", classify, "Label texts.", ClassifyFields, Classified),
+        Endpoint("POST", "/fill", fill, "Say what could stand in the gaps of texts.", FillFields, Filled),
+    ],
+    openai.error,
+    openai.ErrorBody,
+)

@@ -1,0 +1,74 @@
+"""The application at a port of this machine, until it is told to end."""
+
+import signal
+import socket
+from collections.abc import Callable
+from typing import Any
+
+from plainformer.errors import InputError, reason
+from plainformer.extras import require
+
+KEEP_ALIVE = 30  # seconds that a connection may do nothing
+BACKLOG = 2048
+MOST_HEAD = 2**15  # bytes of a request line and headers
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket at this address, at which nobody is answered yet. Raises InputError where there can be none."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind((host, port))
+    except (OSError, OverflowError, UnicodeError) as failure:
+        what = f"the server cannot be at {host}:{port} ({reason(failure)})"
+        raise InputError(what, fix="choose others by --host and --port") from failure
+    return found
+
+
+def address(at: socket.socket) -> str:
+    """Where it is, as a browser is told."""
+    host, port = at.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def server(app: Any, *, drain: float, ready: Callable[[], None] = lambda: None) -> Any:
+    """uvicorn around an application. Raises InputError where the extra is not installed.
+
+    Args:
+        drain: seconds in which what is under way may end after a signal.
+        ready: called when requests are answered.
+    """
+    uvicorn = require("uvicorn", extra="serve")
+
+    class Server(uvicorn.Server):
+        async def startup(self, sockets: Any = None) -> None:
+            await super().startup(sockets)
+            ready()
+
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=KEEP_ALIVE,
+        timeout_graceful_shutdown=max(1, round(drain)),
+        h11_max_incomplete_event_size=MOST_HEAD,
+    )
+    return Server(config)
+
+
+def run(app: Any, at: socket.socket, *, drain: float, ready: Callable[[], None]) -> None:
+    """Serve at a socket until SIGINT or SIGTERM, and then until what is under way has ended."""
+    # uvicorn ends by the signal that ended it, as it comes to us then: that is no failure.
+    before = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server(app, drain=drain, ready=ready).run(sockets=[at])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
