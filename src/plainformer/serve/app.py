@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from plainformer.errors import PlainformerError
@@ -50,7 +50,7 @@ class Doors:
         drain: seconds in which what is under way may end, once the server is to stop.
     """
 
-    keys: Keys = Keys()
+    keys: Keys = field(default_factory=Keys)
     a_minute: int = 0
     hosts: frozenset[str] = frozenset()
     origins: Sequence[str] = ()
@@ -61,7 +61,7 @@ class Doors:
     drain: float = 30.0
 
 
-def application(house: House, doors: Doors = Doors()) -> Any:  # noqa: B008: frozen
+def application(house: House, doors: Doors = Doors()) -> Any:
     """The ASGI application. Raises InputError where the extra is not installed."""
     metrics, rates = Metrics(house), Rates(doors.a_minute)
     desk = _Desk(house, doors, metrics, rates)
@@ -154,7 +154,8 @@ class _Desk:
         client = _client(request, body)
         if end.asked:
             self._rates.check(client)
-        request.scope[ASKED] = body if doors.log_texts else None
+        if doors.log_texts:
+            request.scope[ASKED] = {name: value for name, value in body.items() if name != "api_key"}
         return Call(client, body, request.path_params, self._note())
 
     def _note(self) -> Callable[[str, float], None]:

@@ -61,7 +61,7 @@ class House:
     """All models of a server."""
 
     models: Sequence[Served]
-    bounds: Bounds = Bounds()
+    bounds: Bounds = field(default_factory=Bounds)
     needs_key: bool = False
     began: int = field(default_factory=lambda: int(time.time()))
 

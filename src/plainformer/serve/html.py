@@ -28,6 +28,8 @@ _AS_IT_IS = frozenset(
     ]
 )
 """Elements whose content is not for readers, or is markup of another kind."""
+_FOREIGN = frozenset(["svg", "math"])
+"""Of which `<svg/>` is all: elsewhere that slash means nothing."""
 _NOT_TRANSLATED = frozenset(["code", "pre", "kbd", "samp", "var"])
 _VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
@@ -84,7 +86,8 @@ def _pieces(document: str) -> Iterator[tuple[str, bool]]:
             yield document[text_from:start], not silence.is_on
         end = len(document) if end is None else end  # it never ends: nothing behind it is text
         tag = document[start:end]
-        if name in _AS_IT_IS and not tag.startswith("</") and not tag.endswith("/>"):
+        is_whole = tag.startswith("</") or (tag.endswith("/>") and name in _FOREIGN)
+        if name in _AS_IT_IS and not is_whole:
             end = _close_of(document, name, end)
         elif name:
             silence.follow(tag, name)

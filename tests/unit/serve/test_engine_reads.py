@@ -3,30 +3,16 @@
 import asyncio
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from encoders import TOKENIZER, random_model
 
 from plainformer.decode import MaskFiller, TextClassifier
 from plainformer.errors import InputError
-from plainformer.folder import abstract_model
-from plainformer.models import EncoderConfig
 from plainformer.serve import Engine
-from plainformer.tokenizer import SpecialTokens, train_bpe
 
-TOKENIZER = train_bpe(["I like pizza, you like soup", "we like pizza"] * 3, 330, special=SpecialTokens(mask="<mask>"))
 TEXTS = ["I like pizza", "soup", "we like we like we like", "you", "pizza, soup", "I like", "soup, soup, you"]
 CLOSE: Any = {"rtol": 1e-5, "atol": 2e-6}  # of probabilities and of vectors of size 1
-
-
-def random_model(**changes: Any) -> Any:
-    config = EncoderConfig(vocab=TOKENIZER.vocab_size, d_model=12, d_ff=20, heads=3, layers=1, context=21, **changes)
-    random = np.random.default_rng(1)
-    return jax.tree.map(
-        lambda leaf: jnp.asarray(random.normal(size=leaf.shape) / np.sqrt(leaf.shape[0]), leaf.dtype),
-        abstract_model(config),
-    )
 
 
 def test_gaps_and_vectors_of_many_are_each_as_alone(serve: Any) -> None:

@@ -1,0 +1,103 @@
+"""Documents whose texts are replaced: their markup stays, byte for byte."""
+
+import random
+import time
+from html.parser import HTMLParser
+
+import pytest
+
+from plainformer.serve.html import parts
+
+TAGS = ["p", "div", "b", "i", "span", "ul", "li", "a", "h1", "table", "td"]
+ATTRIBUTES = [' class="x>y"', " data-a='<b>'", " hidden", ' href="/a?b=1&amp;c=2"', ' title="a man"', " value=a>b"[:8]]
+TEXTS = ["a man", "two < three", "x & y", "ü nicht", "a\u00a0b", "1 > 0"]
+
+
+class Read(HTMLParser):
+    """Tags with their attributes, and texts, as Python's own parser reads them."""
+
+    def __init__(self, document: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, ...]] = []
+        self.texts: list[str] = []
+        self.feed(document)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(("start", tag, self.get_starttag_text() or ""))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.tags.append(("end", tag))
+
+    def handle_comment(self, data: str) -> None:
+        self.tags.append(("comment", data))
+
+    def handle_data(self, data: str) -> None:
+        if data.strip(" \t\n"):
+            self.texts.append(data.strip(" \t\n"))
+
+
+def made(draw: random.Random, depth: int) -> str:
+    """A random document, well-formed."""
+    inner = ""
+    for _ in range(draw.randint(0, 4)):
+        kind = draw.random()
+        if kind < 0.4 or depth == 0:
+            text = draw.choice(TEXTS).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+            inner += draw.choice(["", " ", "\n  "]) + text + draw.choice(["<br>", " <br/>\n", '<img alt="a > b">'])
+        elif kind < 0.5:
+            inner += draw.choice(["<!-- a <b> man -->", "<script>if (a<b) {'</p>'}</script>", "<style>p>b{}</style>"])
+        else:
+            tag, attributes = draw.choice(TAGS), "".join(draw.sample(ATTRIBUTES, draw.randint(0, 3)))
+            inner += f"<{tag}{attributes}>{made(draw, depth - 1)}</{tag}>"
+    return inner
+
+
+def test_a_thousand_documents_keep_their_tags_and_have_other_texts() -> None:
+    draw, texts = random.Random(1), 0
+    for _ in range(1000):
+        document = made(draw, 5)
+        found = parts(document)
+        before, after = Read(document), Read(found.joined([text.upper() for text in found.texts]))
+        assert after.tags == before.tags
+        script = [text for text in before.texts if text.startswith(("if (a<b)", "p>b"))]
+        expected = [text if text in script else text.upper() for text in before.texts]
+        assert after.texts == expected
+        texts += len(found.texts)
+    assert texts > 2000
+
+
+@pytest.mark.parametrize(
+    ("document", "texts"),
+    [
+        ("a < b and c <3", ["a < b and c <3"]),
+        ("<p title='a'>one<p>two", ["one", "two"]),
+        ('one<b class="a', ["one"]),
+        ("one<!-- never", ["one"]),
+        ("<!doctype html><?php x ?>one</ p>two", ["one", "two"]),
+        ("<code>a <b>c</b></code> one <pre>b</pre>", ["one"]),
+        ('<p translate="no">a <p>b</p> c</p>d<i class="x notranslate">e</i>', ["d"]),
+        ("<textarea><p>a</textarea>one<title>two</title>", ["one", "two"]),
+        ('<a href="a" b"c\'d>one</a>', ["one"]),
+        ("<!-->one<!--->two<!-- -->three", ["one", "two", "three"]),
+        ("&lt;p&gt; &amp; &#x41;&eacute;", ["<p> & Aé"]),
+        ("</b></code>one", ["one"]),
+        ("<svg><text>a</text></svg>one<svg/>two<script/>three", ["one", "two"]),
+        ("", []),
+    ],
+)
+def test_what_is_text(document: str, texts: list[str]) -> None:
+    found = parts(document)
+    assert list(found.texts) == texts
+    joined = parts(found.joined(found.texts))
+    assert (joined.texts, joined.others) == (found.texts, found.others)
+
+
+@pytest.mark.parametrize(
+    "part", ["<a '", "<a \"='", "<!--", "</script ", "<script>", "<code>", "</b>", '<a """', "<", "&#x", "<a b= "]
+)
+def test_markup_that_never_ends_takes_no_time(part: str) -> None:
+    began = time.process_time()
+    found = parts(part * (200_000 // len(part)))
+    found.joined(found.texts)
+    assert time.process_time() - began < 2.0
