@@ -49,7 +49,17 @@ FLOORS = (
 )
 
 # What an extra installs: found by `extras.require`, never by an import statement.
-OPTIONAL = {"altair", "vl_convert", "starlette", "uvicorn", "prometheus_client", "py3langid", "tensorboardX", "tiktoken", "sentencepiece"} | {
+OPTIONAL = {
+    "altair",
+    "vl_convert",
+    "starlette",
+    "uvicorn",
+    "prometheus_client",
+    "py3langid",
+    "tensorboardX",
+    "tiktoken",
+    "sentencepiece",
+} | {
     "huggingface_hub",
     "numba",
     "llvmlite",

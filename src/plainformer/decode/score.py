@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -17,6 +17,7 @@ from plainformer.models.language_model import LanguageModel
 from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Float, Ids, Int, Valid
 
+MOST_TOP = 20  # most probable tokens that are told of a place
 MOST_NATS = 700.0  # e to more is no float
 
 
@@ -120,27 +121,64 @@ def score_texts(
     Raises:
         InputError: an id is not in the vocabulary.
     """
-    check_vocabulary(texts, model.config.vocab, "text")
     if bos is not None:
         texts = [[bos, *text] for text in texts]
+    return [tuple(logprobs) for logprobs in _in_windows(model, texts, _Chosen(), batch_tokens)]
+
+
+def most_probable_of_texts(
+    model: LanguageModel, texts: Sequence[Sequence[int]], *, batch_tokens: int = 2048
+) -> list[tuple[tuple[tuple[int, float], ...], ...]]:
+    """The most probable ids at every place of every text but its first, each with its log-probability (nats), MOST_TOP
+    of them, where `score_texts` gives that of the token that stands there. Takes and raises as that does."""
+    return [tuple(ranked) for ranked in _in_windows(model, texts, _Ranked(), batch_tokens)]
+
+
+class _Chosen:
+    """What is told of every token: its log-probability."""
+
+    def ahead(self, model: LanguageModel, ids: Any, targets: Any) -> None:
+        text_logprobs.ahead(model, ids, targets)
+
+    def __call__(self, model: LanguageModel, ids: Any, targets: Any) -> Sequence[Sequence[Any]]:
+        return np.asarray(text_logprobs(model, ids, targets)).tolist()
+
+
+class _Ranked:
+    """What is told of every token: which are the most probable in its place."""
+
+    def ahead(self, model: LanguageModel, ids: Any, targets: Any) -> None:
+        text_most_probable.ahead(model, ids)
+
+    def __call__(self, model: LanguageModel, ids: Any, targets: Any) -> Sequence[Sequence[Any]]:
+        found = [np.asarray(one).tolist() for one in text_most_probable(model, ids)]
+        return [
+            [tuple(zip(*place, strict=True)) for place in zip(*row, strict=True)] for row in zip(*found, strict=True)
+        ]
+
+
+def _in_windows(
+    model: LanguageModel, texts: Sequence[Sequence[int]], told: _Chosen | _Ranked, batch_tokens: int
+) -> list[list[Any]]:
+    """What is told of every token of every text after its first."""
+    check_vocabulary(texts, model.config.vocab, "text")
     context = model.config.context
     pieces = [_Piece(index, *window) for index, text in enumerate(texts) for window in windows(len(text), context)]
-    scores: dict[_Piece, list[float]] = {}
+    scores: dict[_Piece, Sequence[Any]] = {}
     batches = group_by_length([(piece.last - 1 - piece.start,) for piece in pieces], batch_tokens, model.config)
     for shape in {(batch.size, *batch.lengths) for batch in batches}:
-        text_logprobs.ahead(model, shaped(*shape), shaped(*shape))
+        told.ahead(model, shaped(*shape), shaped(*shape))
     for batch in batches:
         members, (length,) = [pieces[member] for member in batch.members], batch.lengths
         read = [texts[piece.text][piece.start : piece.last - 1] for piece in members]
         said = [texts[piece.text][piece.start + 1 : piece.last] for piece in members]
         ids, targets = (pad_rows(rows, batch.size, length, 0)[0] for rows in (read, said))
-        logprobs = np.asarray(text_logprobs(model, ids, targets))
-        for row, piece in zip(logprobs, members, strict=False):  # there may be rows that only fill the batch
-            scores[piece] = row[piece.first - 1 - piece.start : piece.last - 1 - piece.start].tolist()
-    found: list[list[float]] = [[] for _ in texts]
+        for row, piece in zip(told(model, ids, targets), members, strict=False):  # there may be rows that only fill up
+            scores[piece] = row[piece.first - 1 - piece.start : piece.last - 1 - piece.start]
+    found: list[list[Any]] = [[] for _ in texts]
     for piece in pieces:
         found[piece.text] += scores[piece]
-    return [tuple(logprobs) for logprobs in found]
+    return found
 
 
 class _Piece(NamedTuple):
@@ -156,6 +194,16 @@ class _Piece(NamedTuple):
 def text_logprobs(model: LanguageModel, ids: Ids, targets: Ids) -> Float[Array, "batch seq"]:
     """The log-probability (nats) of each of `targets`, the token after each of `ids`."""
     return _chosen(model(ids), targets)
+
+
+@compiled
+def text_most_probable(
+    model: LanguageModel, ids: Ids
+) -> tuple[Int[Array, "batch seq top"], Float[Array, "batch seq top"]]:
+    """The most probable tokens after each of `ids`, and their log-probabilities (nats), best first."""
+    logprobs = jax.nn.log_softmax(model(ids).astype(jnp.float32), axis=2)
+    found, ranked = jax.lax.top_k(logprobs, min(MOST_TOP, logprobs.shape[2]))
+    return ranked, found
 
 
 def _chosen(logits: Float[Array, "batch seq vocab"], ids: Int[Array, "batch seq"]) -> Float[Array, "batch seq"]:

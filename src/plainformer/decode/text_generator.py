@@ -10,7 +10,7 @@ from plainformer.decode.beam_language_model import best_continuations
 from plainformer.decode.growing_text import GrowingText
 from plainformer.decode.own import check_named, settings_in, silent_ids
 from plainformer.decode.sampling_loop import Drawing, continuations
-from plainformer.decode.score import perplexity, score_texts
+from plainformer.decode.score import MOST_TOP, most_probable_of_texts, perplexity, score_texts
 from plainformer.decode.settings import PAPER, SamplingSettings, SettingError, changed
 from plainformer.decode.sliding_window import window_start
 from plainformer.decode.texts import encode_texts, locations
@@ -71,11 +71,14 @@ class TextScore:
         tokens: all tokens of the text, as they stand in the vocabulary.
         logprobs: the log-probability (nats) of each but the first, given those before it.
         scored_bytes: how many bytes of UTF-8 the scored tokens spell.
+        most_probable: the most probable ids in the place of each scored token, and their log-probabilities, best first;
+            none where they are not asked for.
     """
 
     tokens: tuple[str, ...]
     logprobs: tuple[float, ...]
     scored_bytes: int
+    most_probable: tuple[tuple[tuple[int, float], ...], ...] = ()
 
     @property
     def logprob(self) -> float:
@@ -255,25 +258,30 @@ class TextGenerator:
         ids = self._encode([string(text, "text")], "text")[0]
         return reading_of(ids, len(ids) - window_start(len(ids), self.model.config.context), "tail")
 
-    def score(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[TextScore]:
+    def score(self, texts: Sequence[str], *, where: Sequence[str] | None = None, top: int = 0) -> list[TextScore]:
         """The log-probability that the model gives to each text.
 
         Args:
             where: the place of each text, for an error.
+            top: so many of the most probable tokens are told of each place.
 
         Raises:
-            InputError: a text has fewer than two tokens, or holds what the vocabulary does not have.
+            InputError: `top` is out of range; a text has fewer than two tokens, or holds what the vocabulary lacks.
             WorkError: the model's outputs are not finite.
         """
         texts = strings(texts)
+        if not 0 <= whole(top, "top") <= MOST_TOP:
+            raise InputError(f"{top} tokens of each place are asked for", where="top", fix=f"give 0 to {MOST_TOP}")
         rows = self.encode_scored(texts, where=where)
+        ranked = most_probable_of_texts(self.model, rows) if top else [()] * len(rows)
         scores = [
             TextScore(
                 tuple(map(self.tokenizer.token, ids)),
                 logprobs,
                 len(text.encode()) - self._bytes_of(ids[0]),
+                tuple(place[:top] for place in best),
             )
-            for text, ids, logprobs in zip(texts, rows, score_texts(self.model, rows), strict=True)
+            for text, ids, logprobs, best in zip(texts, rows, score_texts(self.model, rows), ranked, strict=True)
         ]
         for place, score in zip(locations(texts, where), scores, strict=True):
             if not all(map(math.isfinite, score.logprobs)):

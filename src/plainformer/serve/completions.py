@@ -10,10 +10,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from plainformer.decode.score import MOST_TOP
 from plainformer.serve.call import Call, Events, Refused
 from plainformer.serve.house import House, Served
 from plainformer.serve.prompts import Prompt, texts_of
-from plainformer.serve.token_logprobs import MOST_TOP, of_text
+from plainformer.serve.token_logprobs import of_text
 
 MOST_STOPS = 16
 
@@ -151,7 +152,8 @@ class Request:
         if self.asked.logprobs is None:
             return None
         engine, whole = self.served.engine, writing.prompt + writing.text
-        (score,) = await engine.score([whole], client=self.call.client, deadline=self.seconds)
+        how: dict[str, Any] = {"top": self.asked.logprobs} if self.asked.logprobs else {}
+        (score,) = await engine.score([whole], client=self.call.client, deadline=self.seconds, **how)
         start = 0 if self.asked.echo else len(writing.prompt)
         return await asyncio.to_thread(of_text, engine.model, whole, score, start)
 

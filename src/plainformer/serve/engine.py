@@ -192,9 +192,11 @@ class Engine:
         """As `MaskFiller.fill`."""
         return await self._ask((MaskFiller,), "fill", texts, client, deadline, how)
 
-    async def score(self, texts: Sequence[str], *, client: str = "", deadline: float | None = None) -> list[TextScore]:
+    async def score(
+        self, texts: Sequence[str], *, client: str = "", deadline: float | None = None, **how: Any
+    ) -> list[TextScore]:
         """As `TextGenerator.score`."""
-        return await self._ask((TextGenerator,), "score", texts, client, deadline, {})
+        return await self._ask((TextGenerator,), "score", texts, client, deadline, how)
 
     # --- jobs ----------------------------------------------------------------------------------------------------
 

@@ -112,6 +112,20 @@ def test_what_is_echoed_and_how_probable_it_is(client: Any, writer: TextGenerato
         assert parts[-1].choices[0].logprobs.token_logprobs == pytest.approx(given, abs=1e-5)
 
 
+def test_the_most_probable_tokens_are_told(client: Any, writer: TextGenerator) -> None:
+    """In greedy writing each token is the first of them."""
+    found = client.completions.create(model="writer", prompt="the ", temperature=0.0, max_tokens=8, logprobs=3).choices[
+        0
+    ]
+    for token, logprob, tops in zip(
+        found.logprobs.tokens, found.logprobs.token_logprobs, found.logprobs.top_logprobs, strict=True
+    ):
+        assert len(tops) == 3
+        assert [*tops.values()] == sorted(tops.values(), reverse=True)
+        assert max(tops, key=tops.get) == token
+        assert tops[token] == pytest.approx(logprob, abs=1e-5)
+
+
 def test_embeddings_are_those_of_the_model(client: Any, filler: MaskFiller, labeller: TextClassifier) -> None:
     texts = ["I like pizza", "soup", "we like we like we like"]
     for name, encoder in (("filler", filler), ("some/labeller", labeller)):
@@ -190,4 +204,5 @@ def test_labels_and_gaps(url: str, filler: MaskFiller, labeller: TextClassifier)
     ((gap,),) = filler.fill(["I like <mask>"], top=3)
     assert [one["text"] for one in found["data"][0]["gaps"][0]] == [one.text for one in gap]
     wrong = ask(f"{url}/fill", {"input": "I like"}, headers=key)
-    assert (wrong.status, wrong.json["error"]["message"]) == (400, "text 1: the text has no gap; write <mask> where a word is to be guessed")  # fmt: skip
+    assert wrong.status == 400
+    assert "the text has no gap; write <mask>" in wrong.json["error"]["message"]

@@ -1,0 +1,114 @@
+"""docs/serving.md: every example of a request is run against a server of its own, and has its answer."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pages import ROOT, Page
+
+PAGE = Page(ROOT / "docs" / "serving.md")
+CURLS = [line for block in PAGE.blocks("bash") for line in block.replace("\\\n", " ").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def folders(trained: Any, models: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    desk = tmp_path_factory.mktemp("serving")
+    shutil.copytree(trained.folder, desk / "demo")
+    for name, model in (("char-gpt", "wide"), ("masked-lm", "masked-bpe"), ("reviews", "classifier")):
+        shutil.copytree(models[model], desk / name)
+    return [desk / name for name in ("demo", "char-gpt", "masked-lm", "reviews")]
+
+
+class Process:
+    """`plainformer serve` in a process of its own."""
+
+    def __init__(self, *arguments: str) -> None:
+        command = [sys.executable, "-m", "plainformer", "serve", "--port", "0", *arguments]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+        )
+        assert self.process.stderr is not None
+        assert self.process.stdout is not None
+        self.said: list[str] = []
+        self.logged: list[str] = []
+        self.url = ""
+        for line in self.process.stderr:
+            self.said.append(line)
+            if found := re.search(r"ready at (http\S+)", line):
+                self.url = found[1]
+                break
+        self.threads = [
+            threading.Thread(target=kept.extend, args=(stream,), daemon=True)
+            for kept, stream in ((self.said, self.process.stderr), (self.logged, self.process.stdout))
+        ]
+        for thread in self.threads:
+            thread.start()
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(60)
+        for thread in self.threads:
+            thread.join(10)
+        return code
+
+
+@pytest.fixture(scope="module")
+def served(folders: list[Path]) -> Iterator[Process]:
+    process = Process(*map(str, folders))
+    assert process.url, "".join(process.said)
+    yield process
+    assert process.end() == 0
+    assert "Traceback" not in "".join(process.said)
+    assert all(json.loads(line)["status"] == 200 for line in process.logged)
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.parametrize("line", CURLS)
+def test_an_example_of_curl_has_its_answer(served: Process, line: str) -> None:
+    command = line.replace("http://127.0.0.1:5000", served.url).replace("curl -s", "curl -sS --fail-with-body")
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.startswith("# HELP") if "/metrics" in line else json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("code", PAGE.blocks("py"))
+def test_an_example_of_python_runs(served: Process, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    client = re.findall(r"^from (\w+)", code, flags=re.MULTILINE)[0]
+    pytest.importorskip(client, reason=f"the client {client} is not installed")
+    exec(compile(code.replace("http://127.0.0.1:5000", served.url), "serving.md", "exec"), {})
+    assert capsys.readouterr().out.strip()
+
+
+def test_every_endpoint_has_an_example() -> None:
+    from plainformer.serve.app import APIS
+
+    shown = "\n".join(CURLS)
+    for end in (end for api in APIS for end in api.endpoints):
+        assert re.search(re.sub(r"{\w+}", r"\\S+", end.path) + r"(\s|$)", shown), end.path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--threads", "9999"], "--threads: there are "),
+        (["--host", "no.such.host.invalid"], "the server cannot be at no.such.host.invalid:0"),
+        (["--weights", "int7"], "there are no int7 weights"),
+    ],
+)
+def test_what_cannot_be_served_is_said_in_a_line(folders: list[Path], arguments: list[str], said: str) -> None:
+    process = Process(str(folders[0]), *arguments)
+    assert process.process.wait(60) == 2
+    for thread in process.threads:
+        thread.join(10)
+    assert len(process.said) == 1
+    assert said in process.said[0]
