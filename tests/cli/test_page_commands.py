@@ -20,7 +20,7 @@ from pages import GUIDES, ROOT, commands
 LINES = sorted({line for page in GUIDES for line in page.lines if commands(line)})
 PYTHON = sorted({code for page in GUIDES for code in page.blocks("python")})
 TRAININGS = [line for line in LINES if commands(line)[0][0] == "train"]
-# What needs the network, PyTorch, or an adapter: tests of their own run them (test_verify, test_tuned, test_serving_page, ...).
+# What needs the network, PyTorch, or an adapter: tests of their own run them (test_verify, test_serving_page, ...).
 ELSEWHERE = re.compile(r"plainformer (import|verify|merge|data|demo|serve) ")
 USES = [line for line in LINES if line not in TRAININGS and not ELSEWHERE.match(line)]
 

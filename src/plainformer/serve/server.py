@@ -7,6 +7,7 @@ from typing import Any
 
 from plainformer.errors import InputError, reason
 from plainformer.extras import require
+from plainformer.serve.connections import HEAD_SECONDS, protocol
 
 KEEP_ALIVE = 30  # seconds that a connection may do nothing
 BACKLOG = 2048
@@ -32,12 +33,15 @@ def address(at: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def server(app: Any, *, drain: float, ready: Callable[[], None] = lambda: None) -> Any:
+def server(
+    app: Any, *, drain: float, ready: Callable[[], None] = lambda: None, head_seconds: float = HEAD_SECONDS
+) -> Any:
     """uvicorn around an application. Raises InputError where the extra is not installed.
 
     Args:
         drain: seconds in which what is under way may end after a signal.
         ready: called when requests are answered.
+        head_seconds: until the head of a request must have come.
     """
     uvicorn = require("uvicorn", extra="serve")
 
@@ -48,10 +52,11 @@ def server(app: Any, *, drain: float, ready: Callable[[], None] = lambda: None) 
 
     config = uvicorn.Config(
         app,
-        http="h11",
+        http=protocol(head_seconds),
         ws="none",
         lifespan="on",
         log_config=None,
+        log_level="error",  # or every request that is none would be in the log
         access_log=False,
         proxy_headers=False,
         server_header=False,

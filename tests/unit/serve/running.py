@@ -16,10 +16,10 @@ from plainformer.serve.server import address, bound, server
 
 
 @contextmanager
-def running(house: House, doors: Doors | None = None) -> Iterator[str]:
+def running(house: House, doors: Doors | None = None, **how: Any) -> Iterator[str]:
     """Where it is."""
     at, ready = bound("127.0.0.1", 0), threading.Event()
-    one = server(application(house, doors or Doors()), drain=5.0, ready=ready.set)
+    one = server(application(house, doors or Doors()), drain=5.0, ready=ready.set, **how)
     thread = threading.Thread(target=one.run, kwargs={"sockets": [at]})
     thread.start()
     try:

@@ -22,7 +22,7 @@ GOOD = {"q": "ba", "source": "en", "target": "de"}
 def url(translator: Translator, writer: TextGenerator) -> Iterator[str]:
     models: Any = {"translator": (translator, ("en", "de")), "writer": (writer, None)}
     hosts = frozenset({"127.0.0.1", "localhost", "::1"})
-    with running(house_of(models), Doors(body=10_000, body_seconds=0.4, hosts=hosts)) as address:
+    with running(house_of(models), Doors(body=10_000, body_seconds=0.4, hosts=hosts), head_seconds=0.5) as address:
         yield address
 
 
@@ -135,6 +135,23 @@ def test_a_body_that_comes_slowly_is_not_waited_for(url: str) -> None:
                 reply += part
         assert reply.startswith(b"HTTP/1.1 408")
         assert time.monotonic() - began < 5.0
+
+
+def test_a_head_that_comes_slowly_is_not_waited_for(url: str) -> None:
+    head = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
+    for first in (b"", head + b"\r\n"):  # also behind a whole one, on the same connection
+        began = time.monotonic()
+        with connected(url) as connection:
+            connection.sendall(first)
+            time.sleep(0.1)
+            connection.sendall(head)
+            while True:
+                try:
+                    if not connection.recv(4096):
+                        break
+                except ConnectionResetError:
+                    break
+        assert 0.3 < time.monotonic() - began < 5.0
 
 
 def test_who_leaves_half_way_is_not_waited_for(url: str) -> None:
