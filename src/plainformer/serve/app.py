@@ -158,10 +158,10 @@ class _Desk:
             request.scope[ASKED] = {name: value for name, value in body.items() if name != "api_key"}
         return Call(client, body, request.path_params, self._note())
 
-    def _note(self) -> Callable[[str, float], None]:
+    def _note(self) -> Callable[[str, int], None]:
         began, metrics, begun = time.perf_counter(), self._metrics, False
 
-        def note(name: str, amount: float) -> None:
+        def note(name: str, amount: int) -> None:
             nonlocal begun
             if name == "tokens" and not begun:
                 begun = True
@@ -237,8 +237,8 @@ def _event(part: Any) -> str:
 def _refused(failure: Exception) -> Refused:
     if isinstance(failure, Refused):
         return failure
-    if isinstance(failure, PlainformerError):
-        return Refused.of(failure)
+    if isinstance(failure, PlainformerError) and (found := Refused.of(failure)).status != 500:
+        return found
     _log.error("a request failed", exc_info=failure)
     return Refused(500, "the server failed to answer this", code="failed")
 
@@ -254,7 +254,7 @@ def _refusal(api: Api, refused: Refused) -> Any:
 
 async def _not_here(request: Any, failure: Any) -> Any:
     """What has no endpoint, in the form of the API that it looks like."""
-    api = openai.API if request.url.path.startswith(("/v1/", "/fill")) else libretranslate.API
+    api = openai.API if request.scope["path"].startswith(("/v1/", "/fill")) else libretranslate.API
     said = {404: "there is no such path here", 405: "this path has another method"}
     refused = Refused(failure.status_code, said.get(failure.status_code, "this cannot be answered"))
     return JSONResponse(api.error(refused), status_code=failure.status_code, headers=failure.headers)

@@ -37,15 +37,17 @@ class Refused(Exception):
     def of(cls, error: PlainformerError) -> "Refused":
         """Of what the engine raises: what is wrong with the request, or why it is not answered now."""
         if isinstance(error, InputError):
-            name = error.where.removeprefix("generation.") if error.where else None
-            return cls(400, str(error).removeprefix("generation."), field=name)
+            place = error.where or ""
+            setting = place.removeprefix("generation.") if place.startswith("generation.") else None
+            said = InputError(error.what, where=None if setting else error.where, fix=error.fix)
+            return cls(400, str(said), field=setting)
         if isinstance(error, Overloaded):
             return cls(503, str(error), code="overloaded", retry_after=error.retry_after)
         if isinstance(error, Stopped):
             return cls(503, "the server is ending; try another, or again later", code="ending", retry_after=5.0)
         if isinstance(error, DeadlinePassed):
             return cls(504, str(error), code="timeout")
-        return cls(500, "computing the answer failed", code="failed")
+        return cls(500, "the server failed to answer this", code="failed")
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Call:
     client: str
     body: Mapping[str, Any] = field(default_factory=dict)
     path: Mapping[str, str] = field(default_factory=dict)
-    note: Callable[[str, float], None] = lambda name, amount: None
+    note: Callable[[str, int], None] = lambda name, amount: None
 
 
 @dataclass(frozen=True)

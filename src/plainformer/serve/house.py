@@ -93,7 +93,11 @@ class House:
     @property
     def pairs(self) -> Mapping[tuple[str, str], Served]:
         """The translators by their languages; the first of equal ones."""
-        return {one.pair: one for one in reversed(self.models) if one.pair is not None}
+        found: dict[tuple[str, str], Served] = {}
+        for one in self.models:
+            if one.pair is not None:
+                found.setdefault(one.pair, one)
+        return found
 
     def check_texts(self, texts: Sequence[str], name: str) -> None:
         """Raises Refused where there are too many, or they are too long."""

@@ -4,7 +4,7 @@ What it answers is as in its description (docs.libretranslate.com); `confidence`
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Annotated, Any
 
@@ -20,6 +20,7 @@ from plainformer.serve.house import House, Served
 from plainformer.serve.languages import name_of
 
 MOST_ALTERNATIVES = 20
+MOST_CHARACTERS_A_TOKEN = 16  # on average, of a long sentence
 
 Texts = str | list[str]
 
@@ -110,18 +111,24 @@ async def _translated(
     found = await model.engine.translate_n_best(flat, client=call.client, deadline=deadline, **changes)
     call.note("translated_sentences", len(flat))
     answers, ends = [], [0, *accumulate(len(cut.sentences) for cut in cuts)]
-    for cut, start, end in zip(cuts, ends, ends[1:], strict=True):
+    for cut, start, end in zip(cuts, ends[:-1], ends[1:], strict=True):
         own = [[option.text for option in options] or [""] for options in found[start:end]]
         answers.append([cut.joined([one[min(rank, len(one) - 1)] for one in own]) for rank in range(1 + alternatives)])
     return answers
 
 
-def _fits(translator: Any) -> Any:
+def _fits(translator: Any) -> Callable[[str], bool]:
     """Whether a sentence can be read at once."""
     limit = position_limit(translator.model.config)
     most = MOST_SOURCE if limit is None else min(MOST_SOURCE, limit - 1)
-    # A token has at least one byte: what is short need not be counted.
-    return lambda sentence: 4 * len(sentence) <= most or len(translator.source_tokenizer.encode(sentence)) <= most
+
+    def fits(sentence: str) -> bool:
+        # A character has at most four bytes, a token at least one; and none has many characters.
+        if 4 * len(sentence) <= most or len(sentence) > MOST_CHARACTERS_A_TOKEN * most:
+            return 4 * len(sentence) <= most
+        return len(translator.source_tokenizer.encode(sentence)) <= most
+
+    return fits
 
 
 def _languages_of(house: House, texts: Sequence[str], source: str) -> list[Detected]:

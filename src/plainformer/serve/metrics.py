@@ -34,13 +34,13 @@ class Metrics:
             "tokens": client.Counter("written_tokens", "Tokens that language models wrote.", **given),
             "translated_sentences": client.Counter("translated_sentences", "Sentences that were translated.", **given),
         }
-        self.registry.register(_Engines(house, client))
+        self.registry.register(_Engines(house, require("prometheus_client.core", extra="serve")))
 
     def answered(self, path: str, status: int, seconds: float) -> None:
         self._requests.labels(path, str(status)).inc()
         self._latency.labels(path).observe(seconds)
 
-    def note(self, name: str, amount: float) -> None:
+    def note(self, name: str, amount: int) -> None:
         self._amounts[name].inc(amount)
 
     def first_token(self, seconds: float) -> None:
@@ -54,8 +54,8 @@ class Metrics:
 class _Engines:
     """The engines' own counts, read when they are asked for."""
 
-    def __init__(self, house: House, client: Any) -> None:
-        self._house, self._core = house, client.core
+    def __init__(self, house: House, core: Any) -> None:
+        self._house, self._core = house, core
 
     def collect(self) -> Iterator[Any]:
         for kind, named in ((self._core.GaugeMetricFamily, GAUGES), (self._core.CounterMetricFamily, COUNTERS)):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 # A mark that ends a sentence, with what closes behind it; in scripts without spaces nothing need follow.
-_END = re.compile(r"""[.!?…։؟۔।॥]+["'”’»)\]]*(?=\s)|[。！？｡]+[」』”’）]*""")
+_END = re.compile(r"""(?<![.!?…։؟۔।॥])[.!?…։؟۔।॥]++["'”’»)\]]*+(?=\s)|[。！？｡]+[」』”’）]*""")
 # A full stop behind these ends none: one letter, a few titles, a number of up to three digits (an ordinal).
 _SHORT = re.compile(r"(?:^|[\s(\"'“‘«„.-])(?:[^\W\d_]|Mr|Mrs|Ms|Dr|Prof|St|Nr|vs|bzw|\d{1,3})$")
 _LINE = re.compile(r"[^\n\v\f\r\x1c-\x1e\x85\u2028\u2029]+")

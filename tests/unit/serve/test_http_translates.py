@@ -24,7 +24,7 @@ def url(translator: Translator) -> Iterator[str]:
 def test_the_official_client_works_unchanged(url: str, translator: Translator) -> None:
     client = pytest.importorskip("libretranslatepy", reason="the client of LibreTranslate is not installed")
     api = client.LibreTranslateAPI(url)
-    assert api.translate("ba cb dc", "en", "de") == translator.translate(["ba cb dc"])[0]
+    assert api.translate("gf ih", "en", "de") == translator.translate(["gf ih"])[0]
     assert api.languages() == [
         {"code": "en", "name": "English", "targets": ["de"]},
         {"code": "de", "name": "German", "targets": ["pt-BR"]},
@@ -42,7 +42,7 @@ def test_a_key_is_asked_for_and_taken(translator: Translator) -> None:
     client = pytest.importorskip("libretranslatepy", reason="the client of LibreTranslate is not installed")
     models: Any = {"one": (translator, ("en", "de"))}
     with running(house_of(models, needs_key=True), Doors(Keys.of(["wrong", "secret ü"]))) as url:
-        assert client.LibreTranslateAPI(url, "secret ü").translate("ba", "en", "de") == translator.translate(["ba"])[0]
+        assert client.LibreTranslateAPI(url, "secret ü").translate("fe", "en", "de") == translator.translate(["fe"])[0]
         for key in (None, "", "secret", "wrong "):
             with pytest.raises(urllib.error.HTTPError, match="403"):
                 client.LibreTranslateAPI(url, key).translate("ba", "en", "de")
@@ -58,13 +58,13 @@ def test_a_key_is_asked_for_and_taken(translator: Translator) -> None:
 def test_lists_alternatives_and_languages_come_in_the_form_that_they_were_asked_in(
     url: str, translator: Translator
 ) -> None:
-    body = {"q": ["ba cb", "dc"], "source": "en", "target": "de", "alternatives": 2}
+    body = {"q": ["dc hg", "ih"], "source": "en", "target": "de", "alternatives": 2}
     found = ask(f"{url}/translate", body).json
-    options = translator.translate_n_best(["ba cb", "dc"], n_best=3, beam_size=3)
+    options = translator.translate_n_best(["dc hg", "ih"], n_best=3, beam_size=3)
     assert found["translatedText"] == [one[0].text for one in options]
     expected = [[*dict.fromkeys(other.text for other in one[1:] if other.text != one[0].text)] for one in options]
     assert found["alternatives"] == expected
-    assert ask(f"{url}/translate", body | {"q": "dc"}).json["alternatives"] == expected[1]
+    assert ask(f"{url}/translate", body | {"q": "ih"}).json["alternatives"] == expected[1]
     assert "alternatives" not in ask(f"{url}/translate", body | {"alternatives": 0}).json
     german = "das ist ein Haus, und es ist nicht klein"
     one = ask(f"{url}/translate", {"q": german, "source": "auto", "target": "pt-BR"}).json
@@ -75,8 +75,8 @@ def test_lists_alternatives_and_languages_come_in_the_form_that_they_were_asked_
 
 
 def test_forms_are_read_as_json_is(url: str, translator: Translator) -> None:
-    fields = {"q": "ba cb & dc", "source": "en", "target": "de", "format": "text"}
-    expected = {"translatedText": translator.translate(["ba cb & dc"])[0]}
+    fields = {"q": "gf ih & dc", "source": "en", "target": "de", "format": "text"}
+    expected = {"translatedText": translator.translate(["gf ih & dc"])[0]}
     coded = {"Content-Type": "application/x-www-form-urlencoded; charset=utf-8"}
     assert ask(f"{url}/translate", urlencode(fields).encode(), headers=coded).json == expected
     parts = [f'--x\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{fields[name]}\r\n' for name in fields]
@@ -85,23 +85,27 @@ def test_forms_are_read_as_json_is(url: str, translator: Translator) -> None:
 
 
 def test_long_texts_are_put_together_as_they_were(url: str, translator: Translator) -> None:
-    sentences = ["Ba cb.", "Dc ed!", "Fe?", "Ba."]
-    text = "\n  Ba cb.  Dc ed!\r\n\r\n\tFe? ☺\nBa.\n"
-    gaps = ["\n  ", "  ", "\r\n\r\n\t", " ☺\n", "\n"]
+    sentences = ["fe", "Dc hg!", "Ih.", "ih"]
+    text = "\n  fe\t\n Dc hg!  Ih.\r\n\r\n\t☺\nih\n"
+    gaps = ["\n  ", "\t\n ", "  ", "\r\n\r\n\t☺\n", "\n"]
     done = translator.translate(sentences)
+    assert done[0]
+    assert done[0] != done[3]
     expected = gaps[0] + "".join(one + gap for one, gap in zip(done, gaps[1:], strict=True))
     asked = {"q": text, "source": "en", "target": "de"}
     assert ask(f"{url}/translate", asked).json["translatedText"] == expected
     assert ask(f"{url}/translate", asked | {"q": " ☺\n"}).json["translatedText"] == " ☺\n"
-    endless = ask(f"{url}/translate", asked | {"q": "ba " * 1300})
+    endless = ask(f"{url}/translate", asked | {"q": "fe " * 1300})
     assert endless.status == 200
-    assert len(endless.json["translatedText"].split()) > 1
+    assert endless.json["translatedText"].strip()
 
 
 def test_tags_are_kept_and_the_text_in_them_is_translated(url: str, translator: Translator) -> None:
-    one, two = translator.translate(["ba cb", "dc"])
-    document = "<p class=\"ba\">ba cb <b title='dc'>dc</b><br/>\n<code>ba</code></p>"
-    expected = document.replace("ba cb <", f"{one} <").replace(">dc<", f">{two}<")
+    one, two = translator.translate(["dc hg", "ih"])
+    assert one
+    assert two
+    document = "<p class=\"ih\">dc hg <b title='ih'>ih</b><br/>\n<code>ih</code></p>"
+    expected = f"<p class=\"ih\">{one} <b title='ih'>{two}</b><br/>\n<code>ih</code></p>"
     asked = {"q": document, "source": "en", "target": "de", "format": "html"}
     assert ask(f"{url}/translate", asked).json == {"translatedText": expected}
     assert ask(f"{url}/translate", asked | {"q": [document, "<br>"]}).json == {"translatedText": [expected, "<br>"]}
