@@ -5,6 +5,7 @@ import sys
 
 HEAVY = {"jax", "jaxlib", "numpy", "equinox", "optax", "orbax", "grain", "tokenizers", "safetensors", "pydantic"} | {
     *("sacrebleu", "torch", "transformers", "tensorflow", "altair", "starlette", "uvicorn", "tensorboardX"),
+    *("prometheus_client", "py3langid"),
     *("tiktoken", "sentencepiece", "huggingface_hub"),
 }
 
@@ -28,7 +29,7 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 def test_help_and_version_load_nothing_heavy() -> None:
     lines = [
         *("", "--help", "--version", "train --help", "translate --help", "generate --help", "score --help"),
-        *("fill --help", "classify --help", "embed --help"),
+        *("fill --help", "classify --help", "embed --help", "serve --help"),
         *("import --help", "export --help", "verify --help"),
         *("-h", "recipes -h", "settings -h", "recipes", "recipes demo", "merge --help"),
         *(

@@ -83,7 +83,13 @@ def application(house: House, doors: Doors = Doors()) -> Any:
         Route("/openapi.json", desk.plain("/openapi.json", desk.document, is_open=True), methods=["GET"]),
     ]
     inside = (
-        [Middleware(CORSMiddleware, allow_origins=list(doors.origins), allow_headers=["*"])] if doors.origins else []
+        [
+            Middleware(
+                CORSMiddleware, allow_origins=list(doors.origins), allow_methods=["GET", "POST"], allow_headers=["*"]
+            )
+        ]
+        if doors.origins
+        else []
     )
     app = Starlette(
         routes=routes,
