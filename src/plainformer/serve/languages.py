@@ -11,7 +11,7 @@ ro Romanian;ru Russian;si Sinhala;sk Slovak;sl Slovenian;so Somali;sq Albanian;s
 ta Tamil;te Telugu;tg Tajik;th Thai;tl Tagalog;tr Turkish;uk Ukrainian;ur Urdu;uz Uzbek;vi Vietnamese;xh Xhosa;
 yo Yoruba;zh Chinese;zu Zulu
 """
-NAMES = dict(entry.strip().split(" ", 1) for entry in _NAMES.split(";"))
+NAMES = {code: name for code, _, name in (entry.strip().partition(" ") for entry in _NAMES.split(";"))}
 
 
 def name_of(code: str) -> str:

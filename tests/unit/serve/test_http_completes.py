@@ -74,7 +74,7 @@ def test_without_a_seed_texts_differ_and_tokens_are_prompts_too(client: Any, wri
 
 def test_a_stream_is_the_same_text_in_parts(client: Any, writer: TextGenerator) -> None:
     said, ends, usage = ["", "", "", ""], [[], [], [], []], None
-    how = {"seed": 3, "max_tokens": 30}
+    how: Any = {"seed": 3, "max_tokens": 30}
     for part in client.completions.create(
         model="writer", prompt=["the ", "moon"], n=2, stream=True, stream_options={"include_usage": True}, **how
     ):

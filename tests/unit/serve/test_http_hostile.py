@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
 from running import ask, connected, raw, running
 
 from plainformer.decode import TextGenerator
 from plainformer.decode.translator import Translator
-from plainformer.serve.app import Doors
+from plainformer.serve.app import APIS, Doors
 from plainformer.serve.house import house_of
 
 JSON = {"Content-Type": "application/json"}
@@ -165,6 +166,43 @@ def test_who_leaves_half_way_is_not_waited_for(url: str) -> None:
         connection.sendall(head)
         connection.shutdown(socket.SHUT_WR)
         assert connection.recv(4096)[:12] in (b"", b"HTTP/1.1 400", b"HTTP/1.1 408")
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner))
+USUAL: dict[str, list[Any]] = {
+    "q": ["ba", ["ba", "cb"], "<p>ba</p>"],
+    "source": ["en", "auto"],
+    "target": ["de"],
+    "format": ["html"],
+    "alternatives": [2, "1"],
+    "model": ["writer", "translator"],
+    "prompt": ["a", ["a", "the "], [3, 4]],
+    "input": ["a", ["a"]],
+    "max_tokens": [1, 0, None],
+    "n": [2],
+    "stream": [True, False],
+    "logprobs": [0, 2],
+    "echo": [True],
+    "stop": ["a"],
+    "top_p": [0.5],
+    "temperature": [0, 1],
+    "seed": [1, -1, 2**70],
+}
+
+
+@given(
+    path=st.sampled_from(["/translate", "/detect", "/v1/completions", "/v1/embeddings", "/v1/classify", "/fill"]),
+    usual=st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in USUAL.items()}),
+    wild=st.dictionaries(st.sampled_from([*USUAL, "user", "api_key", "top"]), VALUES, max_size=2),
+)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_fields_fail_the_server(url: str, path: str, usual: dict[str, Any], wild: dict[str, Any]) -> None:
+    asked = next(end.asked for api in APIS for end in api.endpoints if end.path == path)
+    assert asked is not None
+    body = {name: value for name, value in (usual | wild).items() if name in asked.model_fields or name in wild}
+    reply = ask(f"{url}{path}", body)
+    assert reply.status < 500, reply.body
 
 
 def test_errors_hold_nothing_of_the_inside(url: str) -> None:
