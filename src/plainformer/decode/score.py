@@ -151,10 +151,13 @@ class _Ranked:
         text_most_probable.ahead(model, ids)
 
     def __call__(self, model: LanguageModel, ids: Any, targets: Any) -> Sequence[Sequence[Any]]:
-        found = [np.asarray(one).tolist() for one in text_most_probable(model, ids)]
-        return [
-            [tuple(zip(*place, strict=True)) for place in zip(*row, strict=True)] for row in zip(*found, strict=True)
-        ]
+        ids, logprobs = (np.asarray(one).tolist() for one in text_most_probable(model, ids))
+        return [[_possible(*place) for place in zip(*row, strict=True)] for row in zip(ids, logprobs, strict=True)]
+
+
+def _possible(ids: Sequence[int], logprobs: Sequence[float]) -> tuple[tuple[int, float], ...]:
+    """Without what only fills up a small vocabulary."""
+    return tuple((id, logprob) for id, logprob in zip(ids, logprobs, strict=True) if logprob > -math.inf)
 
 
 def _in_windows(

@@ -180,6 +180,24 @@ def test_a_perplexity_beyond_all_numbers_is_infinite(toys: SimpleNamespace) -> N
     assert score.perplexity == math.inf
 
 
+def test_the_most_probable_tokens_of_each_place_are_told(toys: SimpleNamespace) -> None:
+    """Of a text that is longer than is read at once, too; what only fills up the vocabulary is never one of them."""
+    vocab, text = CHARACTERS.vocab_size, "abcdefg abcdefg abc"
+    table = np.random.default_rng(3).normal(size=(vocab, vocab))
+    writer = TextGenerator(toys.bigram(table, pad_vocab_to=64, context=7), CHARACTERS)
+    logprobs = table - np.log(np.exp(table).sum(axis=1, keepdims=True))
+    (score,) = writer.score([text], top=20)
+    for ranked, id in zip(score.most_probable, CHARACTERS.encode(text)[:-1], strict=True):
+        order = np.argsort(-logprobs[id])[:20]
+        assert [other for other, _ in ranked] == order.tolist()
+        np.testing.assert_allclose([each for _, each in ranked], logprobs[id, order], rtol=1e-5, atol=1e-5)
+    (short,) = writer.score([text], top=2)
+    assert short.most_probable == tuple(ranked[:2] for ranked in score.most_probable)
+    assert writer.score([text])[0].most_probable == ()
+    with pytest.raises(InputError, match="21 tokens of each place are asked for"):
+        writer.score([text], top=21)
+
+
 def test_bytes_are_those_of_the_scored_tokens(toys: SimpleNamespace) -> None:
     """A first token is a word with its space, a space, a letter of two bytes, or one byte of a letter."""
     writer = TextGenerator(toys.bigram(np.zeros((MERGED.vocab_size,) * 2)), MERGED)
