@@ -44,8 +44,8 @@ def cut(text: str, fits: Callable[[str], bool] = lambda sentence: True) -> Cut:
         part
         for line in _LINE.finditer(text)
         for span in _sentences(text, *line.span())
-        if any(map(str.isalnum, text[slice(*span)]))
         for part in _fitting(text, span, fits)
+        if any(map(str.isalnum, text[slice(*part)]))
     ]
     edges = [0, *(edge for span in spans for edge in span), len(text)]
     between = [text[edges[at] : edges[at + 1]] for at in range(0, len(edges), 2)]
@@ -95,6 +95,6 @@ def _middle(text: str) -> int:
     half, quarter = len(text) // 2, len(text) // 4
     for pattern in (r"[,;:،、，；：]\s*", r"\s+"):
         places = [match.end() for match in re.compile(pattern).finditer(text, quarter, len(text) - quarter)]
-        if places:
+        if places := [place for place in places if place < len(text)]:
             return min(places, key=lambda place: abs(place - half))
     return half

@@ -41,4 +41,5 @@ def test_where_sentences_end(text: str, sentences: list[str]) -> None:
 def test_what_does_not_fit_is_cut_between_words_and_at_commas() -> None:
     found = cut("one two three, four five six", lambda sentence: len(sentence) <= 15)
     assert list(found.sentences) == ["one two three,", "four five six"]
+    assert list(cut("a,", lambda sentence: len(sentence) < 2).sentences) == ["a"]
     assert list(cut("x" * 10, lambda sentence: len(sentence) <= 3).sentences) == ["xx", "xxx", "xx", "xxx"]
