@@ -217,7 +217,7 @@ async def _stream(receive: Callable[[], Awaitable[Any]], api: Api, parts: AsyncG
 
 
 class _Stream:
-    """A response of events, which end when the client goes."""
+    """A response of events, which end when the client goes; not at SIGTERM, as sse-starlette would end them."""
 
     def __init__(self, events: AsyncGenerator[str, None]) -> None:
         self._events = events

@@ -17,6 +17,7 @@ from plainformer.serve.completions import Completion, CompletionFields, complete
 from plainformer.serve.fields import fields
 from plainformer.serve.house import House, Served, quietly
 from plainformer.serve.prompts import Prompt, texts_of
+from plainformer.tokenizer.truncation import Truncate
 
 EMBEDDERS = "fill", "classify"
 
@@ -28,7 +29,7 @@ class EmbeddingFields(BaseModel):
     encoding_format: Literal["float", "base64"] | None = "float"
     dimensions: Annotated[int | None, Field(description="None but the vectors' own.")] = None
     truncate: Annotated[
-        Literal["no", "head", "tail", "both"],
+        Truncate,
         Field(description="What is read of a text that is too long; no refuses it."),
     ] = "no"
     user: str | None = None

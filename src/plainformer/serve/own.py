@@ -8,6 +8,7 @@ from plainformer.serve import openai
 from plainformer.serve.call import Api, Call, Endpoint
 from plainformer.serve.fields import fields
 from plainformer.serve.house import House, quietly
+from plainformer.tokenizer.truncation import Truncate
 
 MOST_TOP = 100
 
@@ -19,7 +20,7 @@ class ClassifyFields(BaseModel):
     input: Annotated[Texts, Field(description="A text, or several.", examples=["what a film"])]
     model: Annotated[str | None, Field(description="Name of a classifier, where there are several.")] = None
     truncate: Annotated[
-        Literal["no", "head", "tail", "both"] | None,
+        Truncate | None,
         Field(description="What is read of a text that is too long; if not given, as in training."),
     ] = None
 
