@@ -35,7 +35,7 @@ class EmbeddingFields(BaseModel):
     user: str | None = None
 
 
-class Embedding(BaseModel):
+class EmbeddedText(BaseModel):
     object: Literal["embedding"]
     index: int
     embedding: list[float] | str
@@ -43,7 +43,7 @@ class Embedding(BaseModel):
 
 class Embeddings(BaseModel):
     object: Literal["list"]
-    data: list[Embedding]
+    data: list[EmbeddedText]
     model: str
     usage: dict[str, int]
 
