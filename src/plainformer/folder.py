@@ -353,7 +353,7 @@ def _load_weights(config: AnyConfig, path: Path) -> Model:
     broken: list[str] = []
     # The largest first: while it is there twice, nothing else is there yet.
     for name in sorted(shapes, key=lambda name: -math.prod(shapes[name])):
-        return_freed_memory()
+        return_freed_memory(4 * math.prod(shapes[name]))
         array = read_array(path, name)
         broken += [] if np.isfinite(array).all() else [name]
         arrays[name] = jnp.asarray(array)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8  # glibc's malloc.h
 _LARGE = 2**31 - 1
+_WORTH_RETURNING = 2**20  # bytes
 
 
 def keep_freed_memory(*, one_heap: bool = True) -> None:
@@ -56,13 +57,17 @@ def collect_garbage_rarely() -> None:
     gc.set_threshold(100_000)
 
 
-def return_freed_memory() -> None:
+def return_freed_memory(needed: int) -> None:
     """Hand what is free back to the kernel: while large arrays come and go, glibc's allocator keeps the gaps.
 
     Loading a model, each weight of which is there twice for a moment, it kept as much again as the model. A no-op where
     there is no glibc.
+
+    Args:
+        needed: bytes that are about to be taken. For less than a megabyte nothing is handed back: that goes through all
+            that the process holds.
     """
-    if sys.platform != "linux":
+    if sys.platform != "linux" or needed < _WORTH_RETURNING:
         return
     try:
         ctypes.CDLL("libc.so.6").malloc_trim(0)

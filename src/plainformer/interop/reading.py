@@ -50,7 +50,7 @@ def build_model(family: Family, config: AnyConfig, weights: Weights) -> Model:
     broken: list[str] = []
     # The largest first: while it is there twice, nothing else is there yet.
     for pair in sorted(pairs, key=lambda pair: -math.prod(pair.shape)):
-        return_freed_memory()
+        return_freed_memory(4 * math.prod(pair.shape))
         there = names.get(pair.theirs)
         array = np.zeros(pair.shape, np.float32) if there is None else weights.read(there)
         broken += [] if np.isfinite(array).all() else [pair.theirs]
