@@ -29,7 +29,9 @@ venv: $(VENV)/.installed
 demo: $(VENV)/.installed
 	$(BIN)/plainformer demo
 
-# All tests take as many processes as there are cores (tests/conftest.py), some tests one, unless ARGS has -n.
+# All tests take as many processes as there are cores (tests/conftest.py), some tests one, unless ARGS has -n. Hundreds
+# of commands are started: none compiles what Python can keep, whatever the shell says.
+test test-slow: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test
 	$(BIN)/pytest -m 'not slow' $(if $(ARGS),$(ARGS),-n auto --dist worksteal)
 

@@ -27,6 +27,11 @@ os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 import pytest
 from filelock import FileLock
 
+from type_checks import check_in_one_pass
+
+check_in_one_pass()
+gc.set_threshold(100_000)  # as a command has it: imports, collecting and tracing make millions of objects that stay
+
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist there is nothing to ask it
 def pytest_xdist_auto_num_workers() -> int:
@@ -35,19 +40,44 @@ def pytest_xdist_auto_num_workers() -> int:
     return min(cores, 4)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def programs_are_let_go() -> Iterator[None]:
-    """After each file of tests, drop what JAX compiled for it.
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays, and is not looked through each time that garbage is collected."""
+    gc.collect()
+    gc.freeze()
 
-    A compiled program takes many maps of memory, of which Linux allows a process 65,530; beyond that it dies. And what
-    commands keep on disk from then on is not for the next file, whose tests may put other functions in place of ours.
-    """
-    yield
-    if kept := sys.modules.get("plainformer.programs.kept"):
-        kept.keep_in(None)
+
+MOST_MAPS = 15_000
+
+
+def _programs_are_many() -> bool:
+    """Whether a process has many maps of memory, or cannot say."""
+    maps = Path("/proc/self/maps")
+    return not maps.exists() or maps.read_bytes().count(b"\n") > MOST_MAPS
+
+
+def _let_go() -> None:
     if jax := sys.modules.get("jax"):
         jax.clear_caches()
         gc.collect()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def programs_are_let_go(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What JAX traced and compiled for a file of tests is for the next ones, too.
+
+    Not of a file that replaces functions, which may be ours: it begins with nothing, and leaves nothing.
+
+    A compiled program takes several maps of memory, of which Linux allows a process 65,530; beyond that it dies. And
+    what commands keep on disk is not for the next file.
+    """
+    replaces = "setattr(" in request.path.read_text(encoding="utf-8")
+    if replaces:
+        _let_go()
+    yield
+    if kept := sys.modules.get("plainformer.programs.kept"):
+        kept.keep_in(None)
+    if replaces or _programs_are_many():
+        _let_go()
 
 
 @pytest.fixture(scope="session", autouse=True)
