@@ -21,6 +21,8 @@ if os.environ.setdefault("JAX_PLATFORMS", "cpu") == "cpu":  # XLA ends the proce
         "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
         "--xla_cpu_parallel_codegen_split_count=1",
     )
+if "PYTEST_XDIST_WORKER" in os.environ:  # there is a process for each core: PyTorch's threads would wait for each other
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 
@@ -47,6 +49,7 @@ def pytest_collection_finish() -> None:
 
 
 MOST_MAPS = 15_000
+APART = ("setattr(", "setitem(", "config.update(", ".kernels")  # in the text of a file of tests
 
 
 def _programs_are_many() -> bool:
@@ -65,18 +68,20 @@ def _let_go() -> None:
 def programs_are_let_go(request: pytest.FixtureRequest) -> Iterator[None]:
     """What JAX traced and compiled for a file of tests is for the next ones, too.
 
-    Not of a file that replaces functions, which may be ours: it begins with nothing, and leaves nothing.
+    Not of a file that replaces functions, which may be ours, or settings of JAX, or that tries kernels by themselves:
+    it begins with nothing, and leaves nothing.
 
     A compiled program takes several maps of memory, of which Linux allows a process 65,530; beyond that it dies. And
     what commands keep on disk is not for the next file.
     """
-    replaces = "setattr(" in request.path.read_text(encoding="utf-8")
-    if replaces:
+    text = request.path.read_text(encoding="utf-8")
+    is_apart = any(sign in text for sign in APART)
+    if is_apart:
         _let_go()
     yield
     if kept := sys.modules.get("plainformer.programs.kept"):
         kept.keep_in(None)
-    if replaces or _programs_are_many():
+    if is_apart or _programs_are_many():
         _let_go()
 
 
