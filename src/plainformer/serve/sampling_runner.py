@@ -34,7 +34,7 @@ class Writing:
     """What a job of this runner is, and what there is of it.
 
     ids: the prompt, and what was drawn. start: where the window begins through which it is seen.
-    untold: tokens of which nothing was said yet.
+    told: of how many tokens something was said.
     """
 
     drawing: Drawing
@@ -42,7 +42,7 @@ class Writing:
     room: int
     ids: list[int] = field(default_factory=list)
     start: int = 0
-    untold: int = 0
+    told: int = 0
 
     def __post_init__(self) -> None:
         self.ids = [*self.drawing.prompt]
@@ -64,15 +64,14 @@ class Writing:
             said = self.text.finish()
         else:
             self.ids.append(token)
-            self.untold += 1
             said = self.text.push([token])
             if not self.text.ended and len(self.ids) - len(drawing.prompt) >= drawing.most:
                 said += self.text.finish()
         finished = self.text.stopped or self.text.tokens < drawing.most if self.text.ended else None
         if not said and finished is None:
             return None
-        tokens, self.untold = self.untold, 0
-        return Chunk(drawing.number, said, tokens, finished)
+        fresh, self.told = tuple(self.text.ids[self.told :]), len(self.text.ids)
+        return Chunk(drawing.number, said, fresh, finished)
 
 
 def room_for(prompt: int, most: int, context: int) -> int:
