@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 from urllib.request import urlopen
 
 PATIENCE = 300.0  # seconds until a server is ready
@@ -48,22 +48,29 @@ def percentile(values: Sequence[float], share: float) -> float:
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
-def load(url: str, path: str, bodies: Sequence[Any], clients: int) -> Load:
-    """All bodies sent as JSON by so many clients, who take the next when they are done. Raises Served for an answer
-    that is not 200."""
-    return asyncio.run(_load(url, path, [json.dumps(body).encode() for body in bodies], clients))
+def load(url: str, requests: Sequence[tuple[str, Any]], clients: int, pauses: Sequence[float] = ()) -> Load:
+    """All requests, paths and what is sent there as JSON, by so many clients, who take the next when they are done.
+
+    Args:
+        pauses: seconds that a client lets pass before each request.
+
+    Raises:
+        Served: an answer's status is not 200.
+    """
+    return asyncio.run(_load(urlsplit(url), requests, clients, pauses or [0.0] * len(requests)))
 
 
-async def _load(url: str, path: str, bodies: Sequence[bytes], clients: int) -> Load:
-    found, queue = Load(0.0, answers=[b""] * len(bodies)), iter(range(len(bodies)))
-    parts = urlsplit(url)
-    head = f"POST {path} HTTP/1.1\r\nHost: {parts.netloc}\r\nContent-Type: application/json\r\nContent-Length: "
+async def _load(url: SplitResult, requests: Sequence[tuple[str, Any]], clients: int, pauses: Sequence[float]) -> Load:
+    found, queue = Load(0.0, answers=[b""] * len(requests)), iter(range(len(requests)))
 
     async def client() -> None:
-        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
         for index in queue:
+            if pauses[index]:
+                await asyncio.sleep(pauses[index])
+            message = request(url, *requests[index])
             began = time.perf_counter()
-            writer.write(f"{head}{len(bodies[index])}\r\n\r\n".encode() + bodies[index])
+            writer.write(message)
             found.answers[index], first = await _answer(reader)
             found.latencies.append(time.perf_counter() - began)
             found.firsts.append(first - began)
@@ -73,6 +80,13 @@ async def _load(url: str, path: str, bodies: Sequence[bytes], clients: int) -> L
     await asyncio.gather(*[client() for _ in range(clients)])
     found.seconds = time.perf_counter() - began
     return found
+
+
+def request(url: SplitResult, path: str, body: Any) -> bytes:
+    """As it goes over the wire."""
+    content = json.dumps(body).encode()
+    head = f"POST {path} HTTP/1.1\r\nHost: {url.netloc}\r\nContent-Type: application/json\r\n"
+    return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
 async def _answer(reader: asyncio.StreamReader) -> tuple[bytes, float]:

@@ -131,6 +131,9 @@ class _Pool:
     turn: int = 0
     idle: int = 0
 
+    def __post_init__(self) -> None:
+        self.draw_next = draw_next.after(self.model)
+
     @property
     def seated(self) -> list[Job]:
         return [owner for owner in self.owners if owner is not None]
@@ -161,7 +164,7 @@ class _Pool:
         if self.slots is None or not any(self.owners):
             return []
         active = np.array([owner is not None for owner in self.owners])
-        self.slots = slots = draw_next(self.model, self.slots, np.int32(self.turn), active)
+        self.slots = slots = self.draw_next(self.slots, np.int32(self.turn), active)
         self.turn = (self.turn + 1) % self.room
         tokens = np.asarray(slots.texts.last).tolist()
         return [(owner, token) for owner, token in zip(self.owners, tokens, strict=True) if owner is not None]

@@ -45,7 +45,7 @@ def rows(options: Namespace) -> dict[str, Row]:
         busy, alone = f"{OURS}, 32 clients", f"{OURS}, 1 client"
         found[f"serve-{case}"] = Row(
             title=f"{title}: {SENTENCES[case]} captions of Multi30k, offline and asked for over HTTP",
-            module="serving",
+            module="serve",
             case=case,
             contestants=[Contestant(OFFLINE), *(Contestant(_named(count)) for count in CLIENTS), peer],
             goals=(Between(0.85, busy, OFFLINE), Between(4.0, busy, alone)),
@@ -58,7 +58,7 @@ def rows(options: Namespace) -> dict[str, Row]:
         )
     found["serve-writer"] = Row(
         title=f"A language model, {TOKENS} tokens a request, streamed: time to the first",
-        module="serving",
+        module="serve",
         case="writer",
         contestants=[Contestant(_named(count)) for count in WRITERS],
         goals=(),
@@ -93,10 +93,10 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
         return _written(count, folder)
     sentences = _sentences(folder, case)[: SENTENCES[case] if count > 1 else SENTENCES[case] // ALONE]
     url, _ = clients.start(_command(case, name, folder, threads), folder / f"{case}-{name}.log".replace(" ", "-"))
-    bodies = [{"q": sentence, "source": "en", "target": "de"} for sentence in sentences]
+    bodies = [("/translate", {"q": sentence, "source": "en", "target": "de"}) for sentence in sentences]
 
     def asked() -> tuple[clients.Load, list[str]]:
-        found = clients.load(url, "/translate", bodies, count)
+        found = clients.load(url, bodies, count)
         return found, [json.loads(answer)["translatedText"] for answer in found.answers]
 
     _, answers = asked()
@@ -162,15 +162,15 @@ def _written(count: int, folder: Path) -> tuple[Callable[[], Turn], dict[str, An
     url, _ = clients.start(command, folder / f"writer-{count}.log")
     (one,) = json.loads(clients.get(url, "/v1/models"))["data"]
     about = {"model": one["id"], "prompt": PROMPT, "max_tokens": TOKENS, "stream": True}
-    bodies = [about | {"seed": seed} for seed in range(count * TEXTS)]
+    bodies = [("/v1/completions", about | {"seed": seed}) for seed in range(count * TEXTS)]
 
     def texts(found: clients.Load) -> list[str]:
         return ["".join(part["choices"][0]["text"] for part in clients.events(answer)) for answer in found.answers]
 
-    answers = texts(clients.load(url, "/v1/completions", bodies, count))
+    answers = texts(clients.load(url, bodies, count))
 
     def turn() -> Turn:
-        found = clients.load(url, "/v1/completions", bodies, count)
+        found = clients.load(url, bodies, count)
         assert texts(found) == answers
         notes = {"p95 ms": 1e3 * clients.percentile(found.firsts, 0.95)}
         return statistics.median(found.firsts), notes | {"tokens/s": len(bodies) * TOKENS / found.seconds}
