@@ -152,7 +152,7 @@ def _translator(case: str, folder: Path) -> Any:
         return marian.translator(multi30k.prepare(chosen(folder, "data"), folder).tokenizer)
     found = plainformer.load(chosen(folder, "translator"))
     handed.hand_over(found, folder)
-    (folder / "tokenizer.json").write_bytes((Path(chosen(folder, "translator")) / "tokenizer.json").read_bytes())
+    found.target_tokenizer.save(folder / "tokenizer.json")
     return found
 
 
