@@ -21,6 +21,7 @@ from benchmarks import (
     machine,
     profile,
     program,
+    serve,
     train_epoch,
     train_gpt,
     train_translator,
@@ -36,6 +37,7 @@ MODULES = (
     decode_gpt2,
     decode_marian,
     decode_tiny,
+    serve,
     commands,
     program,
     accelerator,
@@ -47,6 +49,7 @@ PLACES = {
     "data": "Multi30k: train, val and test_2016_flickr, each .en and .de, raw text",
     "joey": "a Python that has joeynmt 2.3.0",
     "translator": "a model folder of a trained translator",
+    "writer": "a model folder of a trained language model",
     "before": "a checkout of an older plainformer, measured in turn with this one by the rows of commands",
 }
 

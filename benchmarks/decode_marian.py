@@ -97,14 +97,9 @@ def _ours(texts: Texts, name: str, folder: Path, threads: int) -> Callable[[], T
 def _ctranslate(texts: Texts, name: str, folder: Path, threads: int) -> Callable[[], Texts]:
     import ctranslate2
 
-    converted = folder / "marian-ctranslate2"
-    if not converted.exists():
-        tokens = [*map(str, range(marian.PIECES)), "<pad>"]
-        model = marian.hugging_face(marian.marian_weights())
-        ctranslate.convert(model, tokens, converted, eos=str(marian.EOS), unk=str(marian.UNK))
     abreast = threads if name.endswith(ABREAST) else 1
     how = {"inter_threads": abreast, "intra_threads": threads // abreast}
-    translator = ctranslate2.Translator(str(converted), compute_type=name.split()[1], **how)
+    translator = ctranslate2.Translator(str(marian.converted(folder)), compute_type=name.split()[1], **how)
     rows = [list(map(str, [*text, marian.SOURCE_END])) for text in texts]
 
     def translate() -> Texts:

@@ -11,6 +11,7 @@ The start is the padding token with an embedding of zeros, as Marian has it; the
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,31 @@ def _let_the_first_head_look(weights: dict[str, np.ndarray], attention: str) -> 
             matrix[ZERO, :HEAD] = -strength
     weights[f"{attention}.output.weight"][:HEAD] = 0.0
     weights[f"{attention}.output.weight"][0, MARK] = WRITE
+
+
+def translator(tokenizer: Any) -> Any:
+    """A plainformer `Translator` with these weights, rounded to w8a8, of a tokenizer of the pieces."""
+    from benchmarks.translator import ours
+    from plainformer.decode import GenerationSettings
+    from plainformer.decode.translator import Translator
+
+    model = ours(SHAPE, marian_weights(), sinusoidal_order="half", activation="silu")
+    found = Translator(model, tokenizer, tokenizer, GenerationSettings(beam_size=4), weights="w8a8")
+    # The tokenizer has one end of sentence and a start, the model two ends and starts with its padding.
+    special = {"bos": PAD, "pad": PAD, "eos": EOS, "source_eos": SOURCE_END}
+    object.__setattr__(found, "_special", lambda: dict(special))
+    return found
+
+
+def converted(folder: Path) -> Path:
+    """It as a folder of CTranslate2, made when it is first asked for."""
+    from benchmarks import ctranslate
+
+    made = folder / "marian-ctranslate2"
+    if not made.exists():
+        tokens = [*map(str, range(PIECES)), "<pad>"]
+        ctranslate.convert(hugging_face(marian_weights()), tokens, made, eos=str(EOS), unk=str(UNK))
+    return made
 
 
 def marian_names(weights: Weights) -> dict[str, np.ndarray]:

@@ -75,7 +75,7 @@ class Verdict(NamedTuple):
 
 
 class Goal:
-    """What is asked of our result. See `Ratio`, `AtMost`, `Share`."""
+    """What is asked of our result. See `Ratio`, `Between`, `AtMost`, `Share`."""
 
     def judge(self, results: Sequence[Result], floors: Sequence[Floor], unit: Unit) -> Verdict | None:
         """The verdict on the first of `results`, the fastest of ours; None where there is nothing to judge it by."""
@@ -97,6 +97,22 @@ class Ratio(Goal):
         best = min(peers, key=lambda peer: peer.median)
         ratio = best.over(ours)
         return Verdict(f"{self.times:g}x the best peer", f"{ratio:.2f}x {best.name}", ratio >= self.times)
+
+
+@dataclass(frozen=True)
+class Between(Goal):
+    """One contestant so many times as good as another, whoever they are."""
+
+    times: float
+    one: str
+    other: str
+
+    def judge(self, results: Sequence[Result], floors: Sequence[Floor], unit: Unit) -> Verdict | None:
+        found = {result.name: result for result in results}
+        if self.one not in found or self.other not in found:
+            return None
+        ratio = found[self.other].over(found[self.one])
+        return Verdict(f"{self.one}: {self.times:g}x {self.other}", f"{ratio:.2f}x", ratio >= self.times)
 
 
 @dataclass(frozen=True)

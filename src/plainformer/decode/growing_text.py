@@ -1,7 +1,7 @@
 """A text that grows token by token, and where it ends: what is said of it is never taken back."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from plainformer.tokenizer.stream import TextStream
 
@@ -14,13 +14,17 @@ class GrowingText:
     stop: Sequence[str]
     said: str = ""
     held: str = ""
-    tokens: int = 0
+    ids: list[int] = field(default_factory=list)  # those that came before it ended
     ended: bool = False
     stopped: bool = False  # by a stop string
 
+    @property
+    def tokens(self) -> int:
+        return len(self.ids)
+
     def push(self, ids: Sequence[int]) -> str:
         if not self.ended:
-            self.tokens += len(ids)
+            self.ids += ids
         return self._give(self.stream.push(ids), last=False)
 
     def finish(self) -> str:

@@ -36,14 +36,19 @@ class Chunk(NamedTuple):
     Attributes:
         sample: which, counted from 0.
         text: the new text; there may be none yet, though there are new tokens.
-        tokens: how many tokens are new.
+        ids: the new tokens.
         finished: None while the sample goes on; with its last chunk True, or False where `max_tokens` cut it.
     """
 
     sample: int
     text: str
-    tokens: int
+    ids: tuple[int, ...]
     finished: bool | None
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens are new."""
+        return len(self.ids)
 
 
 @dataclass(frozen=True)
@@ -190,7 +195,7 @@ class TextGenerator:
                 while at < len(part):
                     text = texts[at]
                     finished = text.stopped or text.tokens < settings.max_new_tokens(len(ids)) if text.ended else None
-                    yield Chunk(start + at, text.said[length:], text.tokens - tokens, finished)
+                    yield Chunk(start + at, text.said[length:], tuple(text.ids[tokens:]), finished)
                     length, tokens = len(text.said), text.tokens
                     if not text.ended:
                         break
@@ -270,20 +275,37 @@ class TextGenerator:
             WorkError: the model's outputs are not finite.
         """
         texts = strings(texts)
+        rows, places = self.encode_scored(texts, where=where), locations(texts, where)
+        return self._scored(rows, [len(text.encode()) for text in texts], places, top)
+
+    def score_ids(self, rows: Sequence[Sequence[int]], *, top: int = 0) -> list[TextScore]:
+        """`score` of the tokens of texts, which need not be those that `encode_scored` gives: of drawn ones, say.
+
+        Raises:
+            InputError: as `score`, or an id is not in the vocabulary.
+            WorkError: as `score`.
+        """
+        places = [f"text {number}" for number in range(1, len(rows) + 1)]
+        _check_scored(rows, places)
+        return self._scored(rows, [len(self.tokenizer.decode(list(ids)).encode()) for ids in rows], places, top)
+
+    def _scored(
+        self, rows: Sequence[Sequence[int]], sizes: Sequence[int], places: Sequence[str], top: int
+    ) -> list[TextScore]:
+        """`sizes`: how many bytes each text has."""
         if not 0 <= whole(top, "top") <= MOST_TOP:
             raise InputError(f"{top} tokens of each place are asked for", where="top", fix=f"give 0 to {MOST_TOP}")
-        rows = self.encode_scored(texts, where=where)
         ranked = most_probable_of_texts(self.model, rows) if top else [()] * len(rows)
         scores = [
             TextScore(
                 tuple(map(self.tokenizer.token, ids)),
                 logprobs,
-                len(text.encode()) - self._bytes_of(ids[0]),
+                size - self._bytes_of(ids[0]),
                 tuple(place[:top] for place in best),
             )
-            for text, ids, logprobs, best in zip(texts, rows, score_texts(self.model, rows), ranked, strict=True)
+            for size, ids, logprobs, best in zip(sizes, rows, score_texts(self.model, rows), ranked, strict=True)
         ]
-        for place, score in zip(locations(texts, where), scores, strict=True):
+        for place, score in zip(places, scores, strict=True):
             if not all(map(math.isfinite, score.logprobs)):
                 fix = "check that its weights are finite"
                 raise WorkError("the model's log-probabilities are not finite", where=place, fix=fix)
@@ -292,10 +314,7 @@ class TextGenerator:
     def encode_scored(self, texts: Sequence[str], *, where: Sequence[str] | None = None) -> list[list[int]]:
         """The ids of each text, as `score` scores them. Takes it and raises InputError as that does."""
         rows = self._encode(texts, "text", where)
-        for place, ids in zip(locations(texts, where), rows, strict=True):
-            if len(ids) < 2:
-                fix = "give a longer text"
-                raise InputError("the text has one token, and the first is not scored", where=place, fix=fix)
+        _check_scored(rows, locations(texts, where))
         return rows
 
     def _turns(
@@ -363,6 +382,14 @@ class TextGenerator:
         fix = "give some text to go on from, such as a newline" if what == "prompt" else "give some text"
         rows = encode_texts(self.tokenizer, texts, what, where=where, fix=fix)
         return [[self.tokenizer.bos_id, *ids] for ids in rows] if self.tokenizer.leads_with_bos else rows
+
+
+def _check_scored(rows: Sequence[Sequence[int]], places: Sequence[str]) -> None:
+    """Raises InputError for a text of which nothing would be scored."""
+    for place, ids in zip(places, rows, strict=True):
+        if len(ids) < 2:
+            fix = "give a longer text"
+            raise InputError("the text has one token, and the first is not scored", where=place, fix=fix)
 
 
 def _numbers(samples: int) -> range:

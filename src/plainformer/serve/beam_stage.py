@@ -31,8 +31,8 @@ class Ended(NamedTuple):
 
 
 def sizes_of(most: int) -> tuple[int, ...]:
-    """How many rows there may be: as many, a quarter, and a quarter of that."""
-    return tuple(sorted({max(1, most // 16), max(1, most // 4), max(1, most)}))
+    """How many rows there may be: as many, a half, a quarter, and a quarter of that."""
+    return tuple(sorted({max(1, most // part) for part in (16, 4, 2, 1)}))
 
 
 class Bucket:
@@ -41,6 +41,7 @@ class Bucket:
 
     def __init__(self, how: SourceSearch, width: int, most: int) -> None:
         self.how, self.width, self.query = how, width, how.query(width)
+        self.advance = advance_by.after((self.query, ONE))
         self.sizes = sizes_of(most)
         self.slots = cache_buckets(max(SLOTS, width), how.bound(width))
 
@@ -140,7 +141,7 @@ class Stage:
         if self._search is None:
             return [], []
         before = np.array(self._search.step)
-        search = advance_by((self._bucket.query, ONE), self._search)
+        search = self._bucket.advance(self._search)
         self._search, going = search, []
         active, steps = active_rows(search), np.asarray(search.step)
         rows = [row for row, owner in enumerate(self._owners) if owner is not None and not active[row]]

@@ -14,7 +14,7 @@ from plainformer.decode.score import MOST_TOP
 from plainformer.serve.call import Call, Events, Refused
 from plainformer.serve.house import House, Served
 from plainformer.serve.prompts import Prompt, texts_of
-from plainformer.serve.token_logprobs import of_text
+from plainformer.serve.token_logprobs import of_ids, read_ids
 
 MOST_STOPS = 16
 
@@ -72,7 +72,7 @@ class Writing:
     index: int
     prompt: str
     text: str = ""
-    tokens: int = 0
+    ids: list[int] = field(default_factory=list)
     finished: bool | None = None
 
     @property
@@ -127,7 +127,7 @@ class Request:
                     raise found
                 writing, chunk = found
                 writing.text += chunk.text
-                writing.tokens += chunk.tokens
+                writing.ids += chunk.ids
                 writing.finished = chunk.finished
                 self.call.note("tokens", chunk.tokens)
                 yield writing, chunk.text
@@ -148,18 +148,23 @@ class Request:
             tell(failure)
 
     async def logprobs(self, writing: Writing) -> dict[str, Any] | None:
-        """As `score` gives them of prompt and text together."""
+        """As `score_ids` gives them of the prompt's tokens and those that were drawn, which may be others than those of
+        the text."""
         if self.asked.logprobs is None:
             return None
-        engine, whole = self.served.engine, writing.prompt + writing.text
-        how: dict[str, Any] = {"top": self.asked.logprobs} if self.asked.logprobs else {}
-        (score,) = await engine.score([whole], client=self.call.client, deadline=self.seconds, **how)
-        start = 0 if self.asked.echo else len(writing.prompt)
-        return await asyncio.to_thread(of_text, engine.model, whole, score, start)
+        engine = self.served.engine
+        read = await asyncio.to_thread(read_ids, engine.model, writing.prompt)
+        ids, score = (*read, *writing.ids), None
+        if len(ids) > 1 and (self.asked.echo or writing.ids):
+            how: dict[str, Any] = {"top": self.asked.logprobs} if self.asked.logprobs else {}
+            (score,) = await engine.score_ids([ids], client=self.call.client, deadline=self.seconds, **how)
+        end = len(writing.prompt + writing.text) if self.asked.stop else None
+        start = 0 if self.asked.echo else len(read)
+        return await asyncio.to_thread(of_ids, engine.model, ids, score, start, end, tops=bool(self.asked.logprobs))
 
     def usage(self) -> dict[str, int]:
         read = sum(len(self.served.engine.model.tokenizer.encode(prompt)) for prompt in self.prompts)
-        written = sum(writing.tokens for writing in self.writings)
+        written = sum(len(writing.ids) for writing in self.writings)
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
     def answer(self, choices: Sequence[dict[str, Any]], **more: Any) -> dict[str, Any]:

@@ -178,25 +178,31 @@ class Engine:
         self, texts: Sequence[str], *, client: str = "", deadline: float | None = None, **how: Any
     ) -> list[NDArray[np.float32]]:
         """The rows of `MaskFiller.embed` and `TextClassifier.embed`."""
-        return await self._ask((MaskFiller, TextClassifier), "embed", texts, client, deadline, how)
+        return await self._ask((MaskFiller, TextClassifier), "embed", strings(texts), client, deadline, how)
 
     async def classify(
         self, texts: Sequence[str], *, client: str = "", deadline: float | None = None, **how: Any
     ) -> list[Label]:
         """As `TextClassifier.classify`."""
-        return await self._ask((TextClassifier,), "classify", texts, client, deadline, how)
+        return await self._ask((TextClassifier,), "classify", strings(texts), client, deadline, how)
 
     async def fill(
         self, texts: Sequence[str], *, client: str = "", deadline: float | None = None, **how: Any
     ) -> list[list[list[Prediction]]]:
         """As `MaskFiller.fill`."""
-        return await self._ask((MaskFiller,), "fill", texts, client, deadline, how)
+        return await self._ask((MaskFiller,), "fill", strings(texts), client, deadline, how)
 
     async def score(
         self, texts: Sequence[str], *, client: str = "", deadline: float | None = None, **how: Any
     ) -> list[TextScore]:
         """As `TextGenerator.score`."""
-        return await self._ask((TextGenerator,), "score", texts, client, deadline, how)
+        return await self._ask((TextGenerator,), "score", strings(texts), client, deadline, how)
+
+    async def score_ids(
+        self, rows: Sequence[Sequence[int]], *, client: str = "", deadline: float | None = None, **how: Any
+    ) -> list[TextScore]:
+        """As `TextGenerator.score_ids`."""
+        return await self._ask((TextGenerator,), "score_ids", rows, client, deadline, how)
 
     # --- jobs ----------------------------------------------------------------------------------------------------
 
@@ -241,14 +247,14 @@ class Engine:
         self,
         kinds: tuple[type, ...],
         verb: str,
-        texts: Sequence[str],
+        given: Sequence[Any],
         client: str,
         deadline: float | None,
         how: dict[str, Any],
     ) -> list[Any]:
         self._check_kind(kinds, verb)
         ask, options = getattr(self.model, verb), tuple(sorted(how.items()))
-        works = [(Question(ask, verb, text, options), 1) for text in strings(texts)]
+        works = [(Question(ask, verb, one, options), 1) for one in given]
         return await self._answers(self._asking, works, client, deadline)
 
     async def _answers(

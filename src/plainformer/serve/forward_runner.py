@@ -9,11 +9,12 @@ from plainformer.serve.scheduler import Answers, failed
 
 
 class Question(NamedTuple):
-    """What a job of this runner is: a text, and what is asked of it; `options` are the same for all of a batch."""
+    """What a job of this runner is: a text, or its tokens, and what is asked of it; `options` are the same for all of a
+    batch."""
 
     ask: Callable[..., Any]
     verb: str
-    text: str
+    given: Any
     options: tuple[tuple[str, Any], ...]
 
 
@@ -62,7 +63,7 @@ def _kind(job: Job) -> tuple[str, tuple[tuple[str, Any], ...]]:
 
 def _ask(jobs: Sequence[Job]) -> list[Any]:
     question = jobs[0].work
-    return [*question.ask([job.work.text for job in jobs], **dict(question.options))]
+    return [*question.ask([job.work.given for job in jobs], **dict(question.options))]
 
 
 def _alone(job: Job) -> Answers:

@@ -34,7 +34,7 @@ class Writing:
     """What a job of this runner is, and what there is of it.
 
     ids: the prompt, and what was drawn. start: where the window begins through which it is seen.
-    untold: tokens of which nothing was said yet.
+    told: of how many tokens something was said.
     """
 
     drawing: Drawing
@@ -42,7 +42,7 @@ class Writing:
     room: int
     ids: list[int] = field(default_factory=list)
     start: int = 0
-    untold: int = 0
+    told: int = 0
 
     def __post_init__(self) -> None:
         self.ids = [*self.drawing.prompt]
@@ -64,15 +64,14 @@ class Writing:
             said = self.text.finish()
         else:
             self.ids.append(token)
-            self.untold += 1
             said = self.text.push([token])
             if not self.text.ended and len(self.ids) - len(drawing.prompt) >= drawing.most:
                 said += self.text.finish()
         finished = self.text.stopped or self.text.tokens < drawing.most if self.text.ended else None
         if not said and finished is None:
             return None
-        tokens, self.untold = self.untold, 0
-        return Chunk(drawing.number, said, tokens, finished)
+        fresh, self.told = tuple(self.text.ids[self.told :]), len(self.text.ids)
+        return Chunk(drawing.number, said, fresh, finished)
 
 
 def room_for(prompt: int, most: int, context: int) -> int:
@@ -132,6 +131,9 @@ class _Pool:
     turn: int = 0
     idle: int = 0
 
+    def __post_init__(self) -> None:
+        self.draw_next = draw_next.after(self.model)
+
     @property
     def seated(self) -> list[Job]:
         return [owner for owner in self.owners if owner is not None]
@@ -162,7 +164,7 @@ class _Pool:
         if self.slots is None or not any(self.owners):
             return []
         active = np.array([owner is not None for owner in self.owners])
-        self.slots = slots = draw_next(self.model, self.slots, np.int32(self.turn), active)
+        self.slots = slots = self.draw_next(self.slots, np.int32(self.turn), active)
         self.turn = (self.turn + 1) % self.room
         tokens = np.asarray(slots.texts.last).tolist()
         return [(owner, token) for owner, token in zip(self.owners, tokens, strict=True) if owner is not None]

@@ -8,7 +8,7 @@ from typing import Any
 
 from plainformer.errors import InputError, reason
 from plainformer.extras import require
-from plainformer.serve.connections import HEAD_SECONDS, protocol
+from plainformer.serve.connections import HEAD_SECONDS, TAKING_SECONDS, protocol
 
 KEEP_ALIVE = 30  # seconds that a connection may do nothing
 BACKLOG = 2048
@@ -35,14 +35,19 @@ def address(at: socket.socket) -> str:
 
 
 def server(
-    app: Any, *, drain: float, ready: Callable[[], None] = lambda: None, head_seconds: float = HEAD_SECONDS
+    app: Any,
+    *,
+    drain: float,
+    ready: Callable[[], None] = lambda: None,
+    head_seconds: float = HEAD_SECONDS,
+    taking_seconds: float = TAKING_SECONDS,
 ) -> Any:
     """uvicorn around an application. Raises InputError where the extra is not installed.
 
     Args:
         drain: seconds in which what is under way may end after a signal.
         ready: called when requests are answered.
-        head_seconds: until the head of a request must have come.
+        head_seconds, taking_seconds: as for `protocol`.
     """
     uvicorn = require("uvicorn", extra="serve")
 
@@ -53,7 +58,7 @@ def server(
 
     config = uvicorn.Config(
         _given_up_quietly(app),
-        http=protocol(head_seconds),
+        http=protocol(head_seconds, taking_seconds),
         ws="none",
         lifespan="on",
         log_config=None,

@@ -4,30 +4,46 @@ from collections.abc import Sequence
 from typing import Any
 
 from plainformer.decode.text_generator import TextGenerator, TextScore
+from plainformer.decode.texts import encode_texts
 from plainformer.tokenizer.stream import TextStream
 
 
-def of_text(writer: TextGenerator, text: str, score: TextScore, start: int) -> dict[str, Any]:
-    """The tokens of a text from a character on, with their log-probabilities (nats) and places.
+def read_ids(writer: TextGenerator, prompt: str) -> list[int]:
+    """The tokens that are read of a prompt before the first is drawn. Raises InputError as `TextGenerator.generate`."""
+    (ids,) = encode_texts(writer.tokenizer, [prompt], "prompt", fix="give some text to go on from, such as a newline")
+    return [writer.tokenizer.bos_id, *ids] if writer.tokenizer.leads_with_bos else ids
 
-    A place is counted from that character on. The first token of a text has no log-probability, but where something
-    stands before every text. A token that is part of a character only is spelt as in the vocabulary.
+
+def of_ids(
+    writer: TextGenerator, ids: Sequence[int], score: TextScore | None, start: int, end: int | None, *, tops: bool
+) -> dict[str, Any]:
+    """The tokens of a text from the `start`th on, with their log-probabilities (nats) and places.
+
+    A place is counted in characters from that token on. The first token of a text has no log-probability, but where
+    something stands before every text. A token that is part of a character only is spelt as in the vocabulary.
+
+    Args:
+        score: of the ids; None where they are too few to be scored.
+        end: the character of the text before which a token that is told of begins; None, and all are.
+        tops: whether the most probable tokens of each place are told of.
     """
-    (ids,) = writer.encode_scored([text])
-    ranked = [None, *score.most_probable] if score.most_probable else [None] * len(ids)
-    rows = list(zip(ids, [None, *score.logprobs], ranked, strict=True))
-    stream, at = TextStream(writer.tokenizer), 0
-    names = "tokens", "token_logprobs", "text_offset", "top_logprobs"
-    found: dict[str, Any] = {name: [] for name in names}
-    for id, logprob, best in rows[1:] if writer.tokenizer.leads_with_bos else rows:
-        said = stream.push([id])
-        if at + len(said) > start or (not said and at >= start):
-            token = said or writer.tokenizer.token(id)
-            tops = None if best is None else _by_text(writer, best, {id: token})
-            for name, value in zip(names, (token, logprob, max(0, at - start), tops), strict=True):
-                found[name].append(value)
+    logprobs = [None] * len(ids) if score is None else [None, *score.logprobs]
+    ranked = [None, *score.most_probable] if score is not None and score.most_probable else [None] * len(ids)
+    skipped = int(writer.tokenizer.leads_with_bos)
+    stream, at, first = TextStream(writer.tokenizer), 0, None
+    found: dict[str, Any] = {"tokens": [], "token_logprobs": [], "text_offset": [], "top_logprobs": []}
+    for place in range(skipped, len(ids)):
+        said = stream.push([ids[place]])
+        if place >= start and (end is None or at < end):
+            first = at if first is None else first
+            token = said or writer.tokenizer.token(ids[place])
+            best = ranked[place]
+            found["tokens"].append(token)
+            found["token_logprobs"].append(logprobs[place])
+            found["text_offset"].append(at - first)
+            found["top_logprobs"].append(None if best is None else _by_text(writer, best, {ids[place]: token}))
         at += len(said)
-    return found if score.most_probable else found | {"top_logprobs": None}
+    return found if tops else found | {"top_logprobs": None}
 
 
 def _by_text(writer: TextGenerator, ranked: Sequence[tuple[int, float]], known: dict[int, str]) -> dict[str, float]:

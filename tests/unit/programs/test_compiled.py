@@ -78,6 +78,21 @@ def test_a_program_gives_the_values_of_its_function(on: bool, request: pytest.Fi
     assert traced == ["x", "x", "y", "x"]
 
 
+@pytest.mark.parametrize("on", [False, True])
+def test_with_its_first_argument_given_it_is_the_same_program(on: bool, request: pytest.FixtureRequest) -> None:
+    if on:
+        request.getfixturevalue("is_kept")
+    run = Program(scaled, donate=(2,))
+    pair, _, rows = some()
+    after = run.after(pair)
+    for factor in (2.0, 3.0, 2.0, 2.0):
+        given = jnp.asarray(rows)
+        check(after(factor, given), factor=factor)
+        assert given.is_deleted()
+    check(run(pair, 3.0, jnp.asarray(rows)), factor=3.0)
+    assert traced == ["x", "x"]
+
+
 def test_what_is_kept_is_found_without_being_traced(is_kept: Path) -> None:
     check(Program(scaled)(*some()))
     assert traced == ["x"]

@@ -16,9 +16,11 @@ from plainformer.serve.server import address, bound, server
 
 
 @contextmanager
-def running(house: House, doors: Doors | None = None, **how: Any) -> Iterator[str]:
-    """Where it is."""
+def running(house: House, doors: Doors | None = None, *, send_buffer: int = 0, **how: Any) -> Iterator[str]:
+    """Where it is. `send_buffer`: bytes that the system keeps of an answer."""
     at, ready = bound("127.0.0.1", 0), threading.Event()
+    if send_buffer:
+        at.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     one = server(application(house, doors or Doors()), drain=5.0, ready=ready.set, **how)
     thread = threading.Thread(target=one.run, kwargs={"sockets": [at]})
     thread.start()
@@ -54,10 +56,14 @@ def ask(url: str, body: Any = None, *, method: str | None = None, headers: Mappi
             return Reply(refusal.code, dict(refusal.headers), refusal.read())
 
 
-def connected(url: str) -> socket.socket:
-    """A connection on which anything can be sent."""
-    parts = urlsplit(url)
-    return socket.create_connection((parts.hostname or "", parts.port or 0), timeout=30)
+def connected(url: str, *, receive_buffer: int = 0) -> socket.socket:
+    """A connection on which anything can be sent. `receive_buffer`: bytes that the system keeps of what comes."""
+    parts, found = urlsplit(url), socket.socket()
+    if receive_buffer:
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    found.settimeout(30)
+    found.connect((parts.hostname or "", parts.port or 0))
+    return found
 
 
 def raw(url: str, request: bytes) -> bytes:

@@ -102,14 +102,37 @@ def test_what_is_echoed_and_how_probable_it_is(client: Any, writer: TextGenerato
         whole = client.completions.create(model="writer", prompt="the ", **how).choices[0]
         written = writer.generate(["the "], seed=2, max_tokens=9)[0][0]
         assert whole.text == ("the " if echo else "") + written
-        (score,) = writer.score(["the " + written])
-        count = len(whole.logprobs.token_logprobs)
-        expected = [None, *score.logprobs][-count:]
+        read = writer.tokenizer.encode("the ")
+        drawn = [id for chunk in writer.stream_samples("the ", seed=2, max_tokens=9) for id in chunk.ids]
+        (score,) = writer.score_ids([[*read, *drawn]])
+        expected = [None, *score.logprobs][0 if echo else len(read) :]
         given = whole.logprobs.token_logprobs
+        assert len(given) == len(expected)
         np.testing.assert_allclose(given[1:], expected[1:], **CLOSE)  # pyright: ignore[reportCallIssue, reportArgumentType]
         assert (given[0] is None) == echo
         parts = [*client.completions.create(model="writer", prompt="the ", stream=True, **how)]
         assert parts[-1].choices[0].logprobs.token_logprobs == pytest.approx(given, abs=1e-5)
+
+
+def test_log_probabilities_are_of_the_tokens_that_were_drawn(client: Any, writer: TextGenerator) -> None:
+    """Which are others than those of the text where it is encoded again; none is told of behind a stop string."""
+    others = 0
+    for seed in range(6):
+        drawn = [id for chunk in writer.stream_samples("the ", seed=seed, max_tokens=12) for id in chunk.ids]
+        how: dict[str, Any] = {"prompt": "the ", "seed": seed, "max_tokens": 12, "logprobs": 1}
+        found = client.completions.create(model="writer", **how).choices[0]
+        (score,) = writer.score_ids([[*writer.tokenizer.encode("the "), *drawn]])
+        assert len(found.logprobs.tokens) == len(drawn)
+        np.testing.assert_allclose(found.logprobs.token_logprobs, score.logprobs[-len(drawn) :], **CLOSE)
+        others += writer.tokenizer.encode(found.text) != drawn
+        stop = found.text[3:5]
+        short = client.completions.create(model="writer", stop=stop, **how).choices[0]
+        assert short.text == found.text[: found.text.index(stop)]
+        assert short.logprobs.token_logprobs == pytest.approx(
+            found.logprobs.token_logprobs[: len(short.logprobs.tokens)], abs=1e-4
+        )
+        assert all(at < len(short.text) for at in short.logprobs.text_offset)
+    assert others
 
 
 def test_the_most_probable_tokens_are_told(client: Any, writer: TextGenerator) -> None:

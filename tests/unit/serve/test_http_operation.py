@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -34,13 +35,13 @@ def until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
         time.sleep(0.005)
 
 
-def sent(url: str, body: dict[str, Any], path: str = "/v1/completions") -> Any:
+def sent(url: str, body: dict[str, Any], path: str = "/v1/completions", **how: Any) -> Any:
     """A connection on which a request has gone out."""
     content = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(content)}"
     )
-    connection = connected(url)
+    connection = connected(url, **how)
     connection.sendall(f"{head}\r\n\r\n".encode() + content)
     return connection
 
@@ -152,6 +153,22 @@ def test_clients_who_leave_make_room(writer: TextGenerator, endless: dict[str, A
                 connection.close()
             until(lambda: counts().running == counts().waiting == 0)
         assert ask(f"{url}/v1/completions", {"model": "writer", "prompt": "a", "seed": 1}).status == 200
+
+
+def test_who_does_not_read_keeps_nobody_waiting_and_is_not_kept(writer: TextGenerator, endless: dict[str, Any]) -> None:
+    """Others are answered meanwhile; what lies for too long is given up, and its places are free."""
+    house, body = of_writer(writer), {"model": "writer", "prompt": "a", "max_tokens": 20, "seed": 1}
+    counts = lambda: house.models[0].engine.counts  # noqa: E731
+    with running(house, send_buffer=4096, taking_seconds=1.0) as url:
+        idle = [sent(url, endless | {"n": 16, "seed": seed}, receive_buffer=4096) for seed in range(2)]
+        until(lambda: counts().running == 32)
+        for _ in range(5):
+            text = ask(f"{url}/v1/completions", body).json["choices"][0]["text"]
+            assert text == writer.generate(["a"], max_tokens=20, seed=1)[0][0]
+        until(lambda: counts().running == counts().waiting == 0)
+        for connection in idle:
+            with connection, suppress(ConnectionResetError):
+                assert b"[DONE]" not in b"".join(iter(lambda: connection.recv(2**16), b""))  # noqa: B023
 
 
 def test_too_much_is_refused_at_once_and_the_rest_is_answered(writer: TextGenerator) -> None:

@@ -78,7 +78,7 @@ def test_after_a_failure_the_next_is_answered(
 ) -> None:
     async def work(engine: Engine) -> None:
         with monkeypatch.context() as patch:
-            patch.setattr(sampling_runner, "draw_next", lambda *arguments: 1 / 0)
+            patch.setattr(sampling_runner._Pool, "draw", lambda pool: 1 / 0)
             with pytest.raises(WorkError, match=r"computing failed \(division by zero\)"):
                 await engine.generate(["the "])
         assert await engine.generate(["the "]) == writer.generate(["the "])
