@@ -20,7 +20,7 @@ from plainformer.folder import ModelFolder
 from plainformer.given import place, string
 from plainformer.inspect.look import Look
 from plainformer.models.parameters import named_parameters
-from plainformer.page.bundle import TravelDtype, bundle
+from plainformer.page.bundle import Bundle, TravelDtype, bundle
 from plainformer.page.document import page_of, recorded_page_of
 from plainformer.page.readable import check_tokenizer
 from plainformer.page.recorded import recording_of
@@ -95,6 +95,14 @@ def save_page(
             html, is_recorded = _recorded(seen, content, text, _said_of_size(max_size), title), True
     write_text(path, html)
     return SavedPage(path, path.stat().st_size, is_recorded, read.notes)
+
+
+def carried_by(user: User, *, weights: TravelDtype = "float16", max_size: float = LARGEST) -> Bundle:
+    """The model as a page carries it. Raises InputError, saying why, where it does not travel."""
+    content = _content(user, user.model, None)
+    if why := _too_much(content, weights, max_size):
+        raise InputError(why.removesuffix("."))
+    return bundle(content, content.generation, weights)
 
 
 def check_path(path: Path, overwrite: bool) -> Path:

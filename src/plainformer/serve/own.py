@@ -1,11 +1,12 @@
 """What neither of the other APIs has: labels of texts, and what could stand in their gaps. In OpenAI's manner."""
 
+import asyncio
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from plainformer.serve import openai
-from plainformer.serve.call import Api, Call, Endpoint
+from plainformer.serve.call import Api, Call, Endpoint, Refused, Written
 from plainformer.serve.fields import fields
 from plainformer.serve.house import House, quietly
 from plainformer.tokenizer.truncation import Truncate
@@ -72,6 +73,13 @@ async def fill(house: House, call: Call) -> dict[str, Any]:
     return {"object": "list", "data": data, "model": served.name}
 
 
+async def look(house: House, call: Call) -> Any:
+    served = house.any_named(call.path["model"])
+    if served.looks is None:
+        raise Refused(404, f"{served.name} cannot be looked at here", field="model", code="no_look")
+    return Written(await asyncio.to_thread(served.looks.carried))
+
+
 def _texts(given: Texts) -> list[str]:
     return [given] if isinstance(given, str) else given
 
@@ -81,6 +89,7 @@ API = Api(
     [
         Endpoint("POST", "/v1/classify", classify, "Label texts.", ClassifyFields, Classified),
         Endpoint("POST", "/fill", fill, "Say what could stand in the gaps of texts.", FillFields, Filled),
+        Endpoint("GET", "/v1/look/{model}", look, "The model itself, as the page of look runs it."),
     ],
     openai.error,
     openai.ErrorBody,
