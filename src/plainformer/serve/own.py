@@ -1,10 +1,12 @@
 """What neither of the other APIs has: labels of texts, and what could stand in their gaps. In OpenAI's manner."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from plainformer.decode.text_classifier import TextClassifier
 from plainformer.serve import openai
 from plainformer.serve.call import Api, Call, Endpoint, Refused, Written
 from plainformer.serve.fields import fields
@@ -26,9 +28,20 @@ class ClassifyFields(BaseModel):
     ] = None
 
 
+Truncated = Annotated[bool, Field(description="Whether the text is longer than what the model reads at once.")]
+
+
+class ClassifiedText(BaseModel):
+    index: int
+    label: str
+    probability: float
+    probabilities: dict[str, float]
+    truncated: Truncated
+
+
 class Classified(BaseModel):
     object: Literal["list"]
-    data: list[dict[str, Any]]
+    data: list[ClassifiedText]
     model: str
 
 
@@ -39,9 +52,20 @@ class FillFields(BaseModel):
     top: Annotated[int, Field(description="So many words for each gap.", ge=1, le=MOST_TOP)] = 5
 
 
+class Word(BaseModel):
+    text: str
+    probability: float
+
+
+class FilledText(BaseModel):
+    index: int
+    gaps: Annotated[list[list[Word]], Field(description="Of each gap the words, the most probable first.")]
+    truncated: Truncated
+
+
 class Filled(BaseModel):
     object: Literal["list"]
-    data: list[dict[str, Any]]
+    data: list[FilledText]
     model: str
 
 
@@ -52,11 +76,20 @@ async def classify(house: House, call: Call) -> dict[str, Any]:
     how: dict[str, Any] = {"allow_unknown": True, "on_cut": quietly}
     how["truncate"] = asked.truncate or served.engine.model.truncate
     found = await served.engine.classify(texts, client=call.client, deadline=house.bounds.seconds, **how)
+    cut = await asyncio.to_thread(_truncated, served.engine.model, texts, how)
     data = [
-        {"index": index, "label": one.label, "probability": one.probability, "probabilities": one.probabilities}
-        for index, one in enumerate(found)
+        {"index": at, "label": one.label, "probability": one.probability, "probabilities": one.probabilities}
+        | {"truncated": str(at) in cut}
+        for at, one in enumerate(found)
     ]
     return {"object": "list", "data": data, "model": served.name}
+
+
+def _truncated(model: TextClassifier, texts: Sequence[str], how: dict[str, Any]) -> list[str]:
+    """The numbers, in digits, of the texts of which not all is read."""
+    cut: list[str] = []
+    model.encode(texts, **how | {"where": [*map(str, range(len(texts)))], "on_cut": cut.extend})
+    return cut
 
 
 async def fill(house: House, call: Call) -> dict[str, Any]:
@@ -66,9 +99,12 @@ async def fill(house: House, call: Call) -> dict[str, Any]:
     found = await served.engine.fill(
         texts, client=call.client, deadline=house.bounds.seconds, top=asked.top, on_cut=quietly
     )
+    model = served.engine.model
+    lengths = await asyncio.to_thread(lambda: [len(model.encode_gaps(text, "")) for text in texts])
     data = [
-        {"index": index, "gaps": [[{"text": one.text, "probability": one.probability} for one in gap] for gap in gaps]}
-        for index, gaps in enumerate(found)
+        {"index": at, "gaps": [[{"text": one.text, "probability": one.probability} for one in gap] for gap in gaps]}
+        | {"truncated": length > model.max_text_tokens}
+        for at, (gaps, length) in enumerate(zip(found, lengths, strict=True))
     ]
     return {"object": "list", "data": data, "model": served.name}
 

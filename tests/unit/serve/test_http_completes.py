@@ -200,6 +200,10 @@ def test_labels_and_gaps(url: str, filler: MaskFiller, labeller: TextClassifier)
     expected = labeller.classify(["soup", "I like pizza"])
     assert [one["label"] for one in found["data"]] == [one.label for one in expected]
     assert found["data"][0]["probabilities"] == pytest.approx(expected[0].probabilities, abs=1e-5)
+    found = ask(f"{url}/v1/classify", {"input": ["soup " * 40, "soup"]}, headers=key).json
+    assert [one["truncated"] for one in found["data"]] == [True, False]
+    found = ask(f"{url}/fill", {"input": ["I <mask>" + " soup" * 40, "I <mask>"], "model": "filler"}, headers=key).json
+    assert [one["truncated"] for one in found["data"]] == [True, False]
     found = ask(f"{url}/fill", {"input": "I like <mask>", "top": 3, "model": "filler"}, headers=key).json
     ((gap,),) = filler.fill(["I like <mask>"], top=3)
     assert [one["text"] for one in found["data"][0]["gaps"][0]] == [one.text for one in gap]
