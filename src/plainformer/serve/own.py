@@ -113,7 +113,7 @@ async def look(house: House, call: Call) -> Any:
     served = house.any_named(call.path["model"])
     if served.looks is None:
         raise Refused(404, f"{served.name} cannot be looked at here", field="model", code="no_look")
-    return Written(await asyncio.to_thread(served.looks.carried))
+    return Written(await served.looks.carried())
 
 
 def _texts(given: Texts) -> list[str]:

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from encoders import TOKENIZER, random_model
-from running import ask, running
 
 from plainformer.decode import MaskFiller, TextClassifier, TextGenerator
 from plainformer.serve.app import Doors
 from plainformer.serve.house import Bounds, house_of
 from plainformer.serve.limits import Limits
 from plainformer.serve.security import Keys
+from running import ask, running
 
 KEY = "secret"
 CLOSE: Any = {"rtol": 1e-5, "atol": 2e-5}

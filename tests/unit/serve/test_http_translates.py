@@ -6,7 +6,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from running import ask, running
 
 from plainformer.decode.translator import Translator
 from plainformer.serve.app import Doors
@@ -14,6 +13,7 @@ from plainformer.serve.house import Bounds, house_of
 from plainformer.serve.libretranslate import MOST_ALTERNATIVES, beam_for
 from plainformer.serve.security import Keys
 from plainformer.serve.tagged import placed
+from running import ask, running
 
 
 @pytest.fixture(scope="module")
