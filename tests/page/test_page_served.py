@@ -275,6 +275,31 @@ def test_a_model_is_looked_at_with_the_text_that_was_typed(url: str, kind: str, 
     assert violations(page) == []
 
 
+@pytest.mark.parametrize("kind", ["translator", "filler", "writer"])
+def test_a_model_that_does_not_travel_is_looked_at_on_the_server(kind: str, visit: Open) -> None:
+    model = user(kind)
+    looks = {"large": Looks(lambda: model, max_size=0.001)}
+    pair = ("en", "hi") if kind == "translator" else None
+    limits = Limits(hypotheses=8, rows=2)
+    with running(house_of({"large": (model, pair)}, looks=looks, limits=limits)) as url:
+        page = visit(f"{url}/look/large#text=the old fox")
+        said = page.locator("#recorded").inner_text()
+        assert said.startswith("The model runs on the server, and no part can be switched off: the model is larger")
+        for text in ("a red dog <mask>" if kind == "filler" else "a red dog", "the oak"):
+            page.locator("#text").fill(text)
+            page.locator("#text").blur()
+            until(page, f"window.plainformer.store.get('result').text === {json.dumps(text)}")
+            tokens = page.evaluate("window.plainformer.store.get('result').pass.target.map(({ id }) => id)")
+            assert tokens == [token.id for token in model.look(text).tokens]
+            if kind == "translator":
+                assert page.locator("#output").text_content() == translation(text)
+        page.locator("#attention_map-head").select_option("1")
+        assert violations(page) == []
+        page.locator("#text").fill("")
+        until(page, "document.querySelector('#problem').textContent === 'the text is empty; give some text'")
+    visit.heard[:] = [one for one in visit.heard if "400 (Bad Request)" not in one]  # type: ignore[attr-defined]
+
+
 def test_a_key_is_asked_for_and_kept_in_memory_alone(visit: Open) -> None:
     with running(house("translator", needs_key=True), Doors(Keys.of(["secret"]))) as url:
         page = visit(f"{url}/", ready=False)

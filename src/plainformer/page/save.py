@@ -23,7 +23,7 @@ from plainformer.models.parameters import named_parameters
 from plainformer.page.bundle import Bundle, TravelDtype, bundle
 from plainformer.page.document import page_of, recorded_page_of
 from plainformer.page.readable import check_tokenizer
-from plainformer.page.recorded import recording_of
+from plainformer.page.recorded import Recording, recording_of
 from plainformer.spelling import option
 
 MEGABYTE = 1_000_000
@@ -103,6 +103,11 @@ def carried_by(user: User, *, weights: TravelDtype = "float16", max_size: float 
     if why := _too_much(content, weights, max_size):
         raise InputError(why.removesuffix("."))
     return bundle(content, content.generation, weights)
+
+
+def recorded_by(user: User, text: str, why: str) -> Recording:
+    """What a model that does not travel, for the reason `why`, makes of a text. Raises InputError as its `look`."""
+    return recording_of(user.look(text), _content(user, user.model, None), why)
 
 
 def check_path(path: Path, overwrite: bool) -> Path:

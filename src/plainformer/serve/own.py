@@ -11,9 +11,12 @@ from plainformer.serve import openai
 from plainformer.serve.call import Api, Call, Endpoint, Refused, Written
 from plainformer.serve.fields import fields
 from plainformer.serve.house import House, quietly
+from plainformer.serve.looks import Looks
+from plainformer.serve.refusals import DeadlinePassed
 from plainformer.tokenizer.truncation import Truncate
 
 MOST_TOP = 100
+MOST_LOOKED = 500  # characters of a text whose every array is told
 
 Texts = str | Annotated[list[str], Field(min_length=1)]
 
@@ -26,6 +29,11 @@ class ClassifyFields(BaseModel):
         Truncate | None,
         Field(description="What is read of a text that is too long; if not given, as in training."),
     ] = None
+
+
+class LookFields(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid")
+    text: Annotated[str, Field(description="What it reads.", max_length=MOST_LOOKED, examples=["the man"])]
 
 
 Truncated = Annotated[bool, Field(description="Whether the text is longer than what the model reads at once.")]
@@ -109,11 +117,24 @@ async def fill(house: House, call: Call) -> dict[str, Any]:
     return {"object": "list", "data": data, "model": served.name}
 
 
-async def look(house: House, call: Call) -> Any:
+async def look(house: House, call: Call) -> Written:
+    return Written(await _looks(house, call).carried())
+
+
+async def look_at(house: House, call: Call) -> Written:
+    looks, asked = _looks(house, call), fields(LookFields, call.body)
+    try:
+        async with asyncio.timeout(house.bounds.seconds):
+            return Written(await looks.recorded(asked.text))
+    except TimeoutError:
+        raise DeadlinePassed(house.bounds.seconds) from None
+
+
+def _looks(house: House, call: Call) -> Looks:
     served = house.any_named(call.path["model"])
     if served.looks is None:
         raise Refused(404, f"{served.name} cannot be looked at here", field="model", code="no_look")
-    return Written(await served.looks.carried())
+    return served.looks
 
 
 def _texts(given: Texts) -> list[str]:
@@ -125,7 +146,8 @@ API = Api(
     [
         Endpoint("POST", "/v1/classify", classify, "Label texts.", ClassifyFields, Classified),
         Endpoint("POST", "/fill", fill, "Say what could stand in the gaps of texts.", FillFields, Filled),
-        Endpoint("GET", "/v1/look/{model}", look, "The model itself, as the page of look runs it."),
+        Endpoint("GET", "/v1/look/{model}", look, "The model as the page of look runs it, or why it stays here."),
+        Endpoint("POST", "/v1/look/{model}", look_at, "What it makes of a text, as that page shows it.", LookFields),
     ],
     openai.error,
     openai.ErrorBody,

@@ -5,6 +5,7 @@ import { answer } from "../engine/worker.js";
 import { fill, h } from "../views/elements.js";
 import { show } from "../views/page.js";
 import { with_key } from "./key.js";
+import { connect_remote } from "./remote.js";
 import { Server } from "./server.js";
 
 if (typeof document === "undefined") answer(self);
@@ -17,8 +18,10 @@ async function begin(root, script) {
     await with_key(root, server);
     const model = decodeURIComponent(location.pathname.split("/").at(-1));
     fill(root, h("p", { role: "status" }, `${model} is on its way.`));
-    const bundle = await server.ask(`/v1/look/${encodeURIComponent(model)}`);
-    const ask = connect(new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" }))));
+    const path = `/v1/look/${encodeURIComponent(model)}`;
+    const bundle = await server.ask(path);
+    const { mask } = bundle; // of a model that stays on the server, which says it at once
+    const ask = bundle.why ? connect_remote(server, path, start({ mask })) : engine(script);
     const description = await ask("load", { bundle });
     window.plainformer = await show(root, ask, description, { title: model, text: start(description), written: [] });
     root.prepend(h("p", { class: "back" }, h("a", { href: "/" }, "← All models")));
@@ -26,6 +29,11 @@ async function begin(root, script) {
   } catch (error) {
     fill(root, h("p", { id: "problem", role: "alert" }, `This page cannot be shown: ${error.message}`));
   }
+}
+
+/** The engine in a worker. */
+function engine(script) {
+  return connect(new Worker(URL.createObjectURL(new Blob([script], { type: "text/javascript" }))));
 }
 
 /** What is read first: what the address says behind its #, or an example. */

@@ -155,7 +155,8 @@ function swap_button(sides, text, output, ask) {
 function alternatives_list(ask) {
   const list = h("ol", {});
   const none = h("p", { class: "quiet" });
-  const element = h("details", { id: "alternatives", on: { toggle: ask } }, h("summary", {}, "Alternatives"), none, list);
+  const title = h("summary", {}, "Alternatives");
+  const element = h("details", { id: "alternatives", on: { toggle: ask } }, title, none, list);
   const wait = () => {
     none.textContent = list.children.length === 0 ? "They are being looked for." : "";
   };

@@ -13,7 +13,8 @@ const [TOKENS, MOST] = [60, 1000];
 export function write_box(server, models) {
   const prompt = area("prompt", "Text to go on with");
   const { list, row } = model_list(models, "writer", () => look.update());
-  const output = h("output", { id: "written", for: "prompt", dir: "auto", tabindex: 0, "aria-label": "The whole text" });
+  const about = { for: "prompt", dir: "auto", tabindex: 0, "aria-label": "The whole text" };
+  const output = h("output", { id: "written", ...about });
   const problem = problem_line();
   const look = look_link(() => models.find(({ id }) => id === list.value), () => prompt.value);
   const count = h("input", { id: "tokens", type: "number", min: 1, max: MOST, value: TOKENS, inputmode: "numeric" });
