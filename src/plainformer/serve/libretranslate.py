@@ -130,7 +130,9 @@ async def _translations(
     house: House, call: Call, asked: TranslateFields, texts: Sequence[str], wanted: Sequence[Served | None]
 ) -> list[list[str]]:
     """Of each text its translation and the others. All of one model go to it together."""
-    documents = [Tagged(html.parts(text)) if asked.format == "html" else None for text in texts]
+    documents = await asyncio.to_thread(
+        lambda: [Tagged(html.parts(text)) if asked.format == "html" else None for text in texts]
+    )
     pieces = [[text] if document is None else document.texts for text, document in zip(texts, documents, strict=True)]
     found: dict[int, list[list[str]]] = {}
     for model in dict.fromkeys(wanted):

@@ -5,22 +5,24 @@ translation is found in the sentence's, in the same order, tags are put at its e
 the parts' own translations are taken.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from plainformer.serve import sentences
 from plainformer.serve.html import Parts
 
+MOST_PARTS = 32  # of a sentence
+
 Span = tuple[int, int]
 
 
 @dataclass(frozen=True)
 class _Sentence:
-    """One sentence of a run of texts: for each text that it is in, the number of the text and its part there."""
+    """One sentence of a run of texts: for each text that it is in, by its number, the part there."""
 
     whole: str
-    parts: Sequence[tuple[int, str]]
+    parts: Mapping[int, str]
 
 
 class Tagged:
@@ -33,6 +35,7 @@ class Tagged:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._pieces: list[list[str | _Sentence]] = [[] for _ in parts.texts]  # of each text, what it is made of
+        self._sentences: list[_Sentence] = []
         for run in _runs(parts):
             self._read(run)
         self.texts = [text for sentence in self._sentences for text in _asked(sentence)]
@@ -40,53 +43,56 @@ class Tagged:
     def joined(self, translations: Sequence[str]) -> str:
         """The document with the translations of `texts` in it."""
         given = iter(translations)
-        found: dict[int, list[str]] = {}
+        found: dict[int, dict[int, str]] = {}  # of each sentence, what stands in each text
         for sentence in self._sentences:
-            whole, *own = [next(given) for _ in _asked(sentence)]
-            found[id(sentence)] = placed(whole, own, self._gaps(sentence)) or own
-        texts = []
-        for number, pieces in enumerate(self._pieces):
-            said = [
-                piece if isinstance(piece, str) else found[id(piece)][[at for at, _ in piece.parts].index(number)]
-                for piece in pieces
+            own = [next(given) for _ in _asked(sentence)]
+            if len(sentence.parts) > 1:
+                whole, *own = own
+                own = placed(whole, own, [self._gap(number) for number in [*sentence.parts][:-1]]) or own
+            found[id(sentence)] = dict(zip(sentence.parts, own, strict=True))
+        return self._parts.joined(
+            [
+                "".join(piece if isinstance(piece, str) else found[id(piece)][number] for piece in pieces)
+                for number, pieces in enumerate(self._pieces)
             ]
-            texts.append("".join(said))
-        return self._parts.joined(texts)
-
-    @property
-    def _sentences(self) -> Iterator[_Sentence]:
-        """Each once, in order."""
-        seen = set()
-        for piece in (piece for pieces in self._pieces for piece in pieces if not isinstance(piece, str)):
-            if id(piece) not in seen:
-                seen.add(id(piece))
-                yield piece
+        )
 
     def _read(self, run: Sequence[int]) -> None:
         """Cut the texts of these numbers, between which nothing but tags in a sentence stands, into sentences."""
         texts = [self._parts.texts[number] for number in run]
-        gaps = [self._parts.gaps[number] or "" for number in run[:-1]] + [""]
-        ends = [*accumulate(len(text) + len(gap) for text, gap in zip(texts, gaps, strict=True))]
-        spans = [(end - len(gap) - len(text), end - len(gap)) for text, gap, end in zip(texts, gaps, ends, strict=True)]
-        whole = "".join(text + gap for text, gap in zip(texts, gaps, strict=True))
-        at = 0
-        for start, end in [*_spans(whole), (len(whole), len(whole))]:
-            for number, (first, last) in zip(run, spans, strict=True):
-                if between := whole[max(at, first) : min(start, last)]:
-                    self._pieces[number].append(between)
-            if start < end:
-                inner = [
-                    (number, part)
-                    for number, (first, last) in zip(run, spans, strict=True)
-                    if (part := whole[max(start, first) : min(end, last)])
-                ]
-                sentence = _Sentence(whole[start:end], inner)
-                for number, _ in inner:
-                    self._pieces[number].append(sentence)
-            at = end
+        gaps = [*map(self._gap, run[:-1]), ""]
+        pieces = [one for pair in zip(texts, gaps, strict=True) for one in pair]
+        edges = [0, *accumulate(map(len, pieces))]
+        places = [*zip(edges[:-1:2], edges[1::2], strict=True)]
+        whole, first = "".join(pieces), 0
+        for start, end, is_sentence in _spans(whole):
+            while first + 1 < len(run) and places[first][1] <= start:
+                first += 1
+            parts: dict[int, str] = {}
+            for at in range(first, len(run)):
+                if places[at][0] >= end:
+                    break
+                if part := whole[max(start, places[at][0]) : min(end, places[at][1])]:
+                    parts[run[at]] = part
+            if is_sentence:
+                self._add(whole[start:end], parts)
+            else:
+                for number, part in parts.items():
+                    self._pieces[number].append(part)
 
-    def _gaps(self, sentence: _Sentence) -> list[str]:
-        return [self._parts.gaps[number] or "" for number, _ in sentence.parts[:-1]]
+    def _add(self, whole: str, parts: Mapping[int, str]) -> None:
+        """A sentence, or, where there are too many tags in it, its parts as if each were one."""
+        if len(parts) > MOST_PARTS:
+            for number, part in parts.items():
+                self._add(part, {number: part})
+            return
+        self._sentences.append(_Sentence(whole, parts))
+        for number in parts:
+            self._pieces[number].append(self._sentences[-1])
+
+    def _gap(self, number: int) -> str:
+        """White space behind a text, in its run."""
+        return self._parts.gaps[number] or ""
 
 
 def _runs(parts: Parts) -> Iterator[list[int]]:
@@ -99,18 +105,19 @@ def _runs(parts: Parts) -> Iterator[list[int]]:
             run = []
 
 
-def _spans(text: str) -> list[Span]:
-    """Where the sentences of a text are."""
+def _spans(text: str) -> Iterator[tuple[int, int, bool]]:
+    """All of a text, piece by piece, and whether each is a sentence."""
     cut = sentences.cut(text)
-    lengths = [len(one) for pair in zip(cut.between, [*cut.sentences, ""], strict=True) for one in pair]
-    edges = [0, *accumulate(lengths)]
-    return [(edges[at], edges[at + 1]) for at in range(1, 2 * len(cut.sentences), 2)]
+    pieces = [one for pair in zip(cut.between, [*cut.sentences, ""], strict=True) for one in pair]
+    edges = [0, *accumulate(map(len, pieces))]
+    for at, (start, end) in enumerate(pairwise(edges)):
+        if start < end:
+            yield start, end, at % 2 == 1
 
 
 def _asked(sentence: _Sentence) -> list[str]:
     """What is translated for it: itself and, where there are several, its parts."""
-    parts = [part for _, part in sentence.parts]
-    return [sentence.whole, *parts] if len(parts) > 1 else [sentence.whole]
+    return [sentence.whole, *sentence.parts.values()] if len(sentence.parts) > 1 else [sentence.whole]
 
 
 def placed(whole: str, parts: Sequence[str], gaps: Sequence[str]) -> list[str]:
@@ -121,8 +128,6 @@ def placed(whole: str, parts: Sequence[str], gaps: Sequence[str]) -> list[str]:
         parts: of the sentence's parts by themselves.
         gaps: what white space stands between each two parts, beside tags; the cut translation has it not.
     """
-    if not parts:
-        return [whole]
     lower = whole.lower()
     if len(lower) != len(whole):
         return []
