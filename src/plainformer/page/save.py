@@ -28,6 +28,7 @@ from plainformer.spelling import option
 
 MEGABYTE = 1_000_000
 LARGEST = 40.0  # megabytes of a page, unless told
+HINT = " (--max-size)"  # what tells it
 BYTES = {"float32": 4, "float16": 2, "int8": 1}
 
 User = Translator | TextGenerator | MaskFiller | TextClassifier
@@ -100,7 +101,7 @@ def save_page(
 def carried_by(user: User, *, weights: TravelDtype = "float16", max_size: float = LARGEST) -> Bundle:
     """The model as a page carries it. Raises InputError, saying why, where it does not travel."""
     content = _content(user, user.model, None)
-    if why := _too_much(content, weights, max_size):
+    if why := _too_much(content, weights, max_size, hint=""):
         raise InputError(why.removesuffix("."))
     return bundle(content, content.generation, weights)
 
@@ -167,11 +168,11 @@ def _written(seen: Look | User) -> Sequence[int]:
     return ()
 
 
-def _too_much(content: ModelFolder, weights: TravelDtype, max_size: float) -> str:
+def _too_much(content: ModelFolder, weights: TravelDtype, max_size: float, hint: str = HINT) -> str:
     """Why the model does not travel, as far as that is known before it is packed; nothing where it may."""
     numbers = sum(array.size for array in named_parameters(content.model).values())
     if numbers * BYTES[weights] * 4 / 3 > max_size * MEGABYTE:  # base64 has four letters for three bytes
-        return _said_of_size(max_size)
+        return _said_of_size(max_size, hint)
     try:
         for tokenizer in (content.source_tokenizer, content.target_tokenizer):
             check_tokenizer(tokenizer.description)
@@ -180,8 +181,8 @@ def _too_much(content: ModelFolder, weights: TravelDtype, max_size: float) -> st
     return ""
 
 
-def _said_of_size(max_size: float) -> str:
-    return f"the model is larger than the {max_size:g} MB of a page (--max-size)."
+def _said_of_size(max_size: float, hint: str = HINT) -> str:
+    return f"the model is larger than the {max_size:g} MB of a page{hint}."
 
 
 def _recorded(seen: Look | User, content: ModelFolder, text: str, why: str, title: str) -> str:

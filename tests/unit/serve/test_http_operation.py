@@ -63,6 +63,8 @@ def test_the_document_says_what_there_is(translator: Translator) -> None:
     names = set(found["components"]["schemas"])
     refs = set(json.dumps(found).split('"#/components/schemas/')[1:])
     assert {ref.split('"')[0] for ref in refs} <= names
+    streamed = found["paths"]["/v1/completions"]["post"]["responses"]["200"]["content"]["text/event-stream"]
+    assert streamed["schema"]["required"] == ["data"]  # of each event
 
 
 def test_a_model_is_packed_once_for_all_who_look(translator: Translator) -> None:
