@@ -64,10 +64,7 @@ export function translate_box(server, models, languages, most) {
   text.addEventListener("input", () => ask());
   sides.changed(() => ask(0));
   ask(0);
-  return h(
-    "section",
-    { class: "panel box translate", id: "translate", "aria-labelledby": "translate-title" },
-    h("h2", { id: "translate-title" }, "Translate"),
+  return framed(
     h("div", { class: "sides" }, [
       h("div", { class: "head" }, h("label", { for: "source" }, "From"), sides.source),
       swap,
@@ -79,6 +76,12 @@ export function translate_box(server, models, languages, most) {
     others.element,
     look.link,
   );
+}
+
+function framed(...children) {
+  const title = h("h2", { id: "translate-title" }, "Translate");
+  const about = { class: "panel box translate", id: "translate", "aria-labelledby": title.id };
+  return h("section", about, title, children);
 }
 
 /** Characters as the server counts them. */
