@@ -59,7 +59,6 @@ export function translate_box(server, models, languages, most) {
       problem.show(error);
     },
   });
-  const swap = swap_button(sides, text, output, ask);
   const clear = h("button", { id: "clear", on: { click: () => replace(text, "", ask) } }, "Clear");
   text.addEventListener("input", () => ask());
   sides.changed(() => ask(0));
@@ -67,7 +66,7 @@ export function translate_box(server, models, languages, most) {
   return framed(
     h("div", { class: "sides" }, [
       h("div", { class: "head" }, h("label", { for: "source" }, "From"), sides.source),
-      swap,
+      swap_button(sides, text, output, ask),
       h("div", { class: "head" }, h("label", { for: "target" }, "To"), sides.target),
       h("div", { class: "typed" }, text, h("div", { class: "foot" }, count, clear)),
       h("div", { class: "given" }, output, h("div", { class: "foot" }, copier(() => output.textContent))),
