@@ -72,7 +72,11 @@ def test_the_container_is_healthy_where_the_server_answers(served: Process) -> N
     assert subprocess.run([sys.executable, *arguments], timeout=60, check=False).returncode == 0
     program, verb, *options = json.loads(said["ENTRYPOINT"])
     done = subprocess.run(
-        [sys.executable, "-m", program, verb, *options, "no-such"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", program, verb, *options, "--port", "0", "no-such"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert "no-such" in done.stderr
