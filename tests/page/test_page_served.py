@@ -17,7 +17,7 @@ from running import ask, running
 
 NEVER_GIVEN_UP = "AbortController.prototype.abort = () => {}"
 MARKUP = "<b onclick=1>fox</b>"
-PATIENCE = 15_000
+PATIENCE = 60_000  # milliseconds: beams of another size are compiled when they are first asked for
 ENGLISH = {"code": "en", "name": "English", "targets": ["hi"]}
 HINDI = {"code": "hi", "name": "Hindi", "targets": []}
 
