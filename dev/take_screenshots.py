@@ -10,6 +10,8 @@ Each NAME=MODEL is one of SCENES; those that are not given stay as they are. The
     shakespeare  plainformer train recipes/shakespeare-bpe.toml
     captions     plainformer train recipes/masked-lm.toml --text train.en (of Multi30k)
     authors      plainformer train classify --data passages.tsv (of Moby Dick and Shakespeare, with the author)
+
+`server=URL` takes serving*.png, of the first page of a server (`plainformer serve runs/demo runs/char-gpt`).
 """
 
 import os
@@ -21,10 +23,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 PICTURES = Path(__file__).parents[1] / "docs" / "page"
 DESKTOP, PHONE = (1400, 1460), (390, 844)
+SERVER = "server"
 CHROMIUM = os.environ.get("CHROMIUM") or shutil.which("chromium") or "chromium"
 
 
@@ -72,14 +75,21 @@ SCENES = [
     for theme in THEMES
 ]
 
+SERVED: list[tuple[str, tuple[int, int], Literal["light", "dark"]]] = [
+    ("serving", (1200, 880), "light"),
+    ("serving-phone-dark", PHONE, "dark"),
+]
+
 
 def main(given: list[str]) -> None:
     models = dict(one.split("=", 1) for one in given)
-    if not models or set(models) - {scene.model for scene in SCENES}:
+    if not models or set(models) - {SERVER, *(scene.model for scene in SCENES)}:
         raise SystemExit(__doc__)
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        if SERVER in models:
+            take_served(browser, models[SERVER])
         for scene in SCENES:
             if scene.model not in models:
                 continue
@@ -95,6 +105,22 @@ def main(given: list[str]) -> None:
             take(page, scene)
             context.close()
         browser.close()
+
+
+def take_served(browser: Browser, address: str) -> None:
+    """Takes the pictures of a server's first page."""
+    for name, (width, height), theme in SERVED:
+        context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=theme)
+        page = context.new_page()
+        page.goto(address)
+        page.locator("#text").fill("I like pizza. The dog sees it.")
+        page.locator("#alternatives summary").click()
+        page.locator("#prompt").fill("Call me ")
+        page.locator("#write-go").click()
+        page.locator("#alternatives li").first.wait_for(timeout=120_000)
+        page.locator("#written[aria-busy=false]").wait_for(timeout=120_000)
+        page.screenshot(path=PICTURES / f"{name}.png")
+        context.close()
 
 
 def take(page: Page, scene: Scene) -> None:

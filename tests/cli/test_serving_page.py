@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,33 @@ def test_an_example_of_python_runs(served: Process, code: str, capsys: pytest.Ca
     pytest.importorskip(client, reason=f"the client {client} is not installed")
     exec(compile(code.replace("http://127.0.0.1:5000", served.url), "serving.md", "exec"), {})
     assert capsys.readouterr().out.strip()
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+def test_the_unit_is_one(tmp_path: Path) -> None:
+    (unit,) = PAGE.blocks("ini")
+    path = tmp_path / "plainformer.service"
+    path.write_text(unit.replace("/opt/plainformer/bin/plainformer", sys.executable), encoding="utf-8")
+    said = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, timeout=60, check=False)
+    assert (said.returncode, said.stdout + said.stderr) == (0, "")
+
+
+def test_the_container_is_healthy_where_the_server_answers(served: Process) -> None:
+    (lines,) = PAGE.blocks("dockerfile")
+    said = dict(line.split(" ", 1) for line in lines.splitlines())
+    _, *arguments = json.loads(said["HEALTHCHECK"].removeprefix("CMD "))
+    arguments = [one.replace("http://127.0.0.1:5000", served.url) for one in arguments]
+    assert subprocess.run([sys.executable, *arguments], timeout=60, check=False).returncode == 0
+    program, verb, *options = json.loads(said["ENTRYPOINT"])
+    done = subprocess.run(
+        [sys.executable, "-m", program, verb, *options, "--port", "0", "no-such"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no-such" in done.stderr
 
 
 def test_every_endpoint_has_an_example() -> None:

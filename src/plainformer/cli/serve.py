@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,6 +42,13 @@ Timeout = Annotated[float, typer.Option(min=0.1, help="Seconds until a request i
 Drain = Annotated[float, typer.Option(min=0.0, help="Seconds in which what is under way may end, after SIGTERM.")]
 Origins = Annotated[list[str] | None, typer.Option(help="A site whose pages may ask (may be given again); * is all.")]
 Hosts = Annotated[list[str] | None, typer.Option(help="Another name of this server (may be given again).")]
+Look = Annotated[
+    bool | None,
+    typer.Option(
+        "--look/--no-look",
+        help="Give models to the page that looks inside, weights and all [default: where only this machine can ask].",
+    ),
+]
 LogTexts = Annotated[bool, typer.Option("--log-texts", help="Have in the log what was asked, texts and all.")]
 NoLog = Annotated[bool, typer.Option("--no-log", help="Write no line for each request.")]
 
@@ -62,6 +70,7 @@ def serve(
     drain: Drain = 30.0,
     cors_origin: Origins = None,
     allow_host: Hosts = None,
+    look: Look = None,
     log_texts: LogTexts = False,
     no_log: NoLog = False,
 ) -> None:
@@ -69,7 +78,8 @@ def serve(
 
     Translators answer as LibreTranslate does (/translate, /languages, /detect); language models as OpenAI's
     completions (/v1/completions), encoders as its embeddings (/v1/embeddings), classifiers at /v1/classify and masked
-    language models at /fill. What each is asked and answers is at /openapi.json, what is counted at /metrics.
+    language models at /fill. What each is asked and answers is at /openapi.json, what is counted at /metrics; a page
+    to try all of them is at /.
 
     For every request there is a line of JSON on standard output, without texts and keys. SIGTERM lets what is under
     way end, and refuses what comes.
@@ -85,7 +95,8 @@ def serve(
     at = bound(host, port)
     begin_work()
     bounds = Bounds(texts=max_texts, characters=max_characters, seconds=timeout)
-    house = _house(models, weights, Limits(waiting=waiting, max_tokens=max_tokens), bounds, bool(keys))
+    limits, is_seen = Limits(waiting=waiting, max_tokens=max_tokens), host in LOOPBACK if look is None else look
+    house = _house(models, weights, is_seen, limits=limits, bounds=bounds, needs_key=bool(keys))
     hosts = frozenset(LOOPBACK | {name.lower() for name in allow_host or []}) if host in LOOPBACK else frozenset()
     doors = Doors(
         keys,
@@ -117,14 +128,16 @@ def _use(threads: int | None) -> None:
     os.sched_setaffinity(0, cores[:threads])
 
 
-def _house(models: Sequence[str], weights: str, limits: Any, bounds: Any, needs_key: bool) -> "House":
-    """The models, loaded. Raises InputError for one that cannot be served."""
+def _house(models: Sequence[str], weights: str, is_seen: bool, **how: Any) -> "House":
+    """The models, loaded; `is_seen`, that they may be looked at. Raises InputError for one that cannot be served."""
     from plainformer.decode.load import load
     from plainformer.decode.text_generator import TextGenerator
     from plainformer.decode.translator import Translator
     from plainformer.serve.house import given_pair, house_of, languages_of
+    from plainformer.serve.looks import Looks
 
     found: dict[str, Any] = {}
+    looks: dict[str, Looks] = {}
     for said in models:
         pair, folder = _split(said)
         name = _name(folder)
@@ -141,7 +154,9 @@ def _house(models: Sequence[str], weights: str, limits: Any, bounds: Any, needs_
         elif pair:
             raise InputError("only a translator has languages", where=said, fix=f"write {folder}")
         found[name] = model, languages
-    return house_of(found, limits=limits, bounds=bounds, needs_key=needs_key)
+        if is_seen:  # what travels is rounded from the weights as they were trained
+            looks[name] = Looks(partial(load, folder) if weights != "float32" else lambda model=model: model)
+    return house_of(found, looks=looks, **how)
 
 
 def _split(said: str) -> tuple[str, Path]:

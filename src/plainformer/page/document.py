@@ -56,9 +56,9 @@ def recorded_page_of(recording: Recording, *, title: str, text: str) -> str:
 
 
 def _page(kind: str, model: str, start: Mapping[str, Any], blocks: str = "") -> str:
-    script, style = as_script(VIEWS / "main.js"), _style()
+    script, style = as_script(VIEWS / "main.js"), style_of_views()
     return _PAGE.format(
-        policy=_policy(script, style),
+        policy=policy_of(script, style),
         title=_escaped(start["title"]),
         style=style,
         start=_json(start),
@@ -69,14 +69,15 @@ def _page(kind: str, model: str, start: Mapping[str, Any], blocks: str = "") -> 
     )
 
 
-def _style() -> str:
+def style_of_views() -> str:
     """The page's own style, then that of each group of views."""
     own = VIEWS / "style.css"
     return "\n".join(path.read_text(encoding="utf-8") for path in (own, *sorted({*VIEWS.glob("*.css")} - {own})))
 
 
-def _policy(script: str, style: str) -> str:
-    """Only what stands in the page itself runs and is shown; nothing is requested, and nothing can be sent."""
+def policy_of(script: str, style: str, **more: str) -> str:
+    """Only what stands in the page itself runs and is shown; nothing is requested, and nothing can be sent, but what
+    `more` allows (`connect_src="'self'"`)."""
     own = {
         "default-src": "'none'",
         "script-src": _hash(script),
@@ -85,7 +86,7 @@ def _policy(script: str, style: str) -> str:
         "img-src": "data:",
         "base-uri": "'none'",
         "form-action": "'none'",
-    }
+    } | {name.replace("_", "-"): source for name, source in more.items()}
     return "; ".join(f"{name} {source}" for name, source in own.items())
 
 

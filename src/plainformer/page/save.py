@@ -20,14 +20,15 @@ from plainformer.folder import ModelFolder
 from plainformer.given import place, string
 from plainformer.inspect.look import Look
 from plainformer.models.parameters import named_parameters
-from plainformer.page.bundle import TravelDtype, bundle
+from plainformer.page.bundle import Bundle, TravelDtype, bundle
 from plainformer.page.document import page_of, recorded_page_of
 from plainformer.page.readable import check_tokenizer
-from plainformer.page.recorded import recording_of
+from plainformer.page.recorded import Recording, recording_of
 from plainformer.spelling import option
 
 MEGABYTE = 1_000_000
 LARGEST = 40.0  # megabytes of a page, unless told
+HINT = " (--max-size)"  # what tells it
 BYTES = {"float32": 4, "float16": 2, "int8": 1}
 
 User = Translator | TextGenerator | MaskFiller | TextClassifier
@@ -97,6 +98,19 @@ def save_page(
     return SavedPage(path, path.stat().st_size, is_recorded, read.notes)
 
 
+def carried_by(user: User, *, weights: TravelDtype = "float16", max_size: float = LARGEST) -> Bundle:
+    """The model as a page carries it. Raises InputError, saying why, where it does not travel."""
+    content = _content(user, user.model, None)
+    if why := _too_much(content, weights, max_size, hint=""):
+        raise InputError(why.removesuffix("."))
+    return bundle(content, content.generation, weights)
+
+
+def recorded_by(user: User, text: str, why: str) -> Recording:
+    """What a model that does not travel, for the reason `why`, makes of a text. Raises InputError as its `look`."""
+    return recording_of(user.look(text), _content(user, user.model, None), why)
+
+
 def check_path(path: Path, overwrite: bool) -> Path:
     """Where a page is to be written. Raises InputError where it cannot be."""
     if str(path) == "-":
@@ -154,11 +168,11 @@ def _written(seen: Look | User) -> Sequence[int]:
     return ()
 
 
-def _too_much(content: ModelFolder, weights: TravelDtype, max_size: float) -> str:
+def _too_much(content: ModelFolder, weights: TravelDtype, max_size: float, hint: str = HINT) -> str:
     """Why the model does not travel, as far as that is known before it is packed; nothing where it may."""
     numbers = sum(array.size for array in named_parameters(content.model).values())
     if numbers * BYTES[weights] * 4 / 3 > max_size * MEGABYTE:  # base64 has four letters for three bytes
-        return _said_of_size(max_size)
+        return _said_of_size(max_size, hint)
     try:
         for tokenizer in (content.source_tokenizer, content.target_tokenizer):
             check_tokenizer(tokenizer.description)
@@ -167,8 +181,8 @@ def _too_much(content: ModelFolder, weights: TravelDtype, max_size: float) -> st
     return ""
 
 
-def _said_of_size(max_size: float) -> str:
-    return f"the model is larger than the {max_size:g} MB of a page (--max-size)."
+def _said_of_size(max_size: float, hint: str = HINT) -> str:
+    return f"the model is larger than the {max_size:g} MB of a page{hint}."
 
 
 def _recorded(seen: Look | User, content: ModelFolder, text: str, why: str, title: str) -> str:

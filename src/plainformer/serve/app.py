@@ -6,16 +6,17 @@ import json
 import logging
 import math
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from plainformer.errors import PlainformerError
+from plainformer.page.served import front_page, look_page
 from plainformer.serve import libretranslate, openai, own
 from plainformer.serve.access import ASKED, Watched
 from plainformer.serve.bodies import Gone, parse, read
-from plainformer.serve.call import Api, Call, Endpoint, Events, Refused
+from plainformer.serve.call import Api, Call, Endpoint, Events, Refused, Written
 from plainformer.serve.document import document
 from plainformer.serve.house import House
 from plainformer.serve.metrics import Metrics
@@ -80,8 +81,11 @@ def application(house: House, doors: Doors = Doors()) -> Any:
     ]
     routes += [
         Route("/metrics", desk.plain("/metrics", lambda: metrics.text()), methods=["GET"]),
-        Route("/openapi.json", desk.plain("/openapi.json", desk.document, is_open=True), methods=["GET"]),
+        Route("/openapi.json", desk.plain("/openapi.json", desk.document, {}), methods=["GET"]),
     ]
+    for path, page in (("/", front_page()), ("/look/{model}", look_page())):
+        answer = desk.plain(path, lambda page=page: (page.content, "text/html; charset=utf-8"), page.headers)
+        routes.append(Route(_path(path), answer, methods=["GET"]))
     inside = (
         [
             Middleware(
@@ -122,6 +126,8 @@ class _Desk:
                 found = await _unless_gone(request.receive, end.handle(self._house, call))
                 if isinstance(found, Events):
                     return await _stream(request.receive, api, found.parts)
+                if isinstance(found, Written):
+                    return Response(found.content, media_type="application/json")
                 return JSONResponse(found)
             except Gone:
                 return _Nothing()
@@ -130,19 +136,21 @@ class _Desk:
 
         return answer
 
-    def plain(self, path: str, content: Callable[[], tuple[bytes, str]], *, is_open: bool = False) -> Any:
-        """What Starlette calls for something that is of no API."""
+    def plain(
+        self, path: str, content: Callable[[], tuple[bytes, str]], open_with: Mapping[str, str] | None = None
+    ) -> Any:
+        """What Starlette calls for something that is of no API. What needs no key has headers of its own."""
 
         async def answer(request: Any) -> Any:
             request.scope["plainformer.path"] = path
             try:
                 check_host(request.headers, self._doors.hosts)
-                if not is_open:
+                if open_with is None:
                     self._doors.keys.check(request.headers, {}, 401)
                 body, kind = content()
             except Refused as refused:
                 return _refusal(openai.API, refused)
-            return Response(body, headers={"Content-Type": kind})
+            return Response(body, headers={"Content-Type": kind, **(open_with or {})})
 
         return answer
 

@@ -74,8 +74,15 @@ class Events:
     parts: AsyncGenerator[Any, None]
 
 
+@dataclass(frozen=True)
+class Written:
+    """An answer that is written already: the text of an object of JSON."""
+
+    content: bytes
+
+
 Answer = Any
-"""An object of JSON, or `Events`."""
+"""An object of JSON, `Written` or `Events`."""
 
 
 @dataclass(frozen=True)

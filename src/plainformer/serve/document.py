@@ -12,6 +12,11 @@ from plainformer.serve.call import Api, Endpoint
 
 _REF = "#/components/schemas/{model}"
 Refs = Mapping[type[BaseModel], Any]
+EVENT = {
+    "type": "object",
+    "properties": {"data": {"type": "string", "description": "An answer as JSON, of what came since; or [DONE]."}},
+    "required": ["data"],
+}
 ERRORS = {
     "400": "The request is wrong.",
     "404": "There is no such model.",
@@ -55,7 +60,7 @@ def _operation(api: Api, end: Endpoint, refs: Refs, needs_key: bool) -> dict[str
     statuses = dict(ERRORS) | ({str(api.unauthorised): "The key is missing or wrong."} if needs_key else {})
     answer = {"description": "The answer.", "content": _content(refs, end.answer)}
     if end.path == "/v1/completions":
-        answer["content"]["text/event-stream"] = {"schema": {"type": "string"}}
+        answer["content"]["text/event-stream"] = {"schema": EVENT}
     said: dict[str, Any] = {
         "operationId": f"{end.method.lower()}{re.sub(r'[^a-z]+', '_', end.path)}",
         "summary": end.summary,

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from plainformer.decode.load import VERBS
+from plainformer.decode.mask_filler import MaskFiller
 from plainformer.errors import InputError
 from plainformer.files.json_object import read_object
 from plainformer.folder import read_config
 from plainformer.locate import find_model
 from plainformer.serve.call import Refused
 from plainformer.serve.engine import Engine
+from plainformer.serve.looks import Looks
 
 CODE = r"[a-z]{2,3}(?:[-_][A-Za-z]{2,8})?"
 """A language, as `en` or `pt-BR`."""
@@ -29,15 +31,23 @@ class Served:
         name: what clients call it.
         engine: around it.
         pair: of a translator, the languages that it reads and writes.
+        looks: what the page of `look` is given of it; None where it may not be looked at.
     """
 
     name: str
     engine: Engine
     pair: tuple[str, str] | None = None
+    looks: Looks | None = None
 
     @property
     def verb(self) -> str:
         return VERBS[type(self.engine.model)]
+
+    @property
+    def task(self) -> str:
+        """What it does: its verb, or, of an encoder without a head, embed."""
+        model = self.engine.model
+        return "embed" if isinstance(model, MaskFiller) and not model.model.config.head else self.verb
 
 
 @dataclass(frozen=True)
@@ -140,10 +150,15 @@ def given_pair(said: str) -> tuple[str, str]:
 
 
 def house_of(models: Mapping[str, tuple[Any, tuple[str, str] | None]], **how: Any) -> House:
-    """A house of models as `plainformer.load` gives them, by name, whose engines are not started yet."""
-    limits = how.pop("limits", None)
+    """A house of models as `plainformer.load` gives them, by name, whose engines are not started yet.
+
+    Args:
+        models: each with its languages, if it is a translator.
+        how: `limits` of the engines; `looks`, of each model that may be looked at; what `House` takes.
+    """
+    limits, looks = how.pop("limits", None), how.pop("looks", {})
     engines = {name: Engine(model, *([limits] if limits else [])) for name, (model, _) in models.items()}
-    return House([Served(name, engines[name], pair) for name, (_, pair) in models.items()], **how)
+    return House([Served(name, engines[name], pair, looks.get(name)) for name, (_, pair) in models.items()], **how)
 
 
 def quietly(places: Sequence[str]) -> None:

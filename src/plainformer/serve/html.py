@@ -31,6 +31,13 @@ _AS_IT_IS = frozenset(
 _FOREIGN = frozenset(["svg", "math"])
 """Of which `<svg/>` is all: elsewhere that slash means nothing."""
 _NOT_TRANSLATED = frozenset(["code", "pre", "kbd", "samp", "var"])
+_INLINE = frozenset(
+    [
+        *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins"),
+        *("label", "mark", "q", "s", "small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u", "wbr"),
+    ]
+)
+"""Of words in a sentence."""
 _VOID = frozenset(
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"]
 )
@@ -42,10 +49,18 @@ _SPACES = " \t\n\f\r"
 
 @dataclass(frozen=True)
 class Parts:
-    """A document in pieces: `others` stand before, between and behind the `texts`, which are without entities."""
+    """A document in pieces.
+
+    Attributes:
+        texts: what is for readers, without entities.
+        others: what stands before, between and behind them.
+        gaps: the white space between each two texts, where but tags stand there through which a sentence may go;
+            elsewhere None.
+    """
 
     texts: Sequence[str]
     others: Sequence[str]
+    gaps: Sequence[str | None] = ()
 
     def joined(self, texts: Sequence[str]) -> str:
         """The document with others in the places of its texts, whose characters of markup are escaped."""
@@ -61,16 +76,32 @@ def escaped(text: str) -> str:
 def parts(document: str) -> Parts:
     """The texts of a document, whatever it is. White space around a text is not part of it."""
     texts, others = [], [""]
+    gaps: list[str | None] = [None]
     for piece, is_text in _pieces(document):
         bare = piece.strip(_SPACES)
         if not is_text or not bare:
             others[-1] += piece
+            if gaps[-1] is not None and bare:
+                gaps[-1] = gaps[-1] if _goes_on(piece) else None
+            elif gaps[-1] is not None:
+                gaps[-1] = " "
             continue
         start = piece.find(bare)
         others[-1] += piece[:start]
+        if start and gaps[-1] is not None:
+            gaps[-1] = " "
         texts.append(unescape(bare))
         others.append(piece[start + len(bare) :])
-    return Parts(texts, others)
+        gaps.append(" " if others[-1] else "")
+    return Parts(texts, others, gaps[1:-1])
+
+
+def _goes_on(markup: str) -> bool:
+    """Whether a sentence may go on behind this."""
+    if markup.startswith("<!--"):
+        return True
+    tag = _TAG.match(markup)
+    return tag is not None and tag[1].lower() in _INLINE
 
 
 def _pieces(document: str) -> Iterator[tuple[str, bool]]:

@@ -4,11 +4,12 @@ What it answers is as in its description (docs.libretranslate.com); `confidence`
 """
 
 import asyncio
+import re
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, RootModel
 
 from plainformer.decode.batch import position_limit
 from plainformer.decode.limits import MOST_SOURCE
@@ -18,11 +19,24 @@ from plainformer.serve.detect import Detected, detect
 from plainformer.serve.fields import fields
 from plainformer.serve.house import House, Served
 from plainformer.serve.languages import name_of
+from plainformer.serve.tagged import Tagged
 
 MOST_ALTERNATIVES = 20
+BEAMS = 4, 8, 1 + MOST_ALTERNATIVES  # of which alternatives are taken, where the model's own has not enough
 MOST_CHARACTERS_A_TOKEN = 16  # on average, of a long sentence
 
 Texts = str | list[str]
+
+_DIGITS = "^[0-9]{1,9}$"
+
+
+def _number(said: Any) -> Any:
+    """A whole number as a form has it, in digits. Raises ValueError for what JSON has instead of one."""
+    if isinstance(said, str) and re.fullmatch(_DIGITS, said, flags=re.ASCII):
+        return int(said)
+    if type(said) is not int and not (isinstance(said, float) and said.is_integer()):
+        raise ValueError("it must be a whole number")
+    return said
 
 
 class TranslateFields(BaseModel):
@@ -30,7 +44,11 @@ class TranslateFields(BaseModel):
     source: Annotated[str, Field(description="Code of the language of q, or auto.", examples=["en"])]
     target: Annotated[str, Field(description="Code of the language wanted.", examples=["de"])]
     format: Annotated[str, Field(description="text, or html, whose tags are kept.", pattern="^(text|html)$")] = "text"
-    alternatives: Annotated[int, Field(description="So many other translations.", ge=0, le=MOST_ALTERNATIVES)] = 0
+    alternatives: Annotated[
+        int,
+        Field(description="So many other translations.", ge=0, le=MOST_ALTERNATIVES),
+        BeforeValidator(_number, json_schema_input_type=int | Annotated[str, Field(pattern=_DIGITS)]),
+    ] = 0
     api_key: Annotated[str | None, Field(description="Where the server wants one.")] = None
 
 
@@ -42,7 +60,41 @@ class DetectFields(BaseModel):
 class Translated(BaseModel):
     translatedText: Texts
     alternatives: list[str] | list[list[str]] | None = None
-    detectedLanguage: dict[str, Any] | list[dict[str, Any]] | None = None
+    detectedLanguage: "DetectedLanguage | list[DetectedLanguage] | None" = None
+
+
+class DetectedLanguage(BaseModel):
+    language: str
+    confidence: Annotated[float, Field(description="In percent.", ge=0, le=100)]
+
+
+class DetectedLanguages(RootModel[list[DetectedLanguage]]):
+    """The most probable first."""
+
+
+class Language(BaseModel):
+    code: str
+    name: str
+    targets: list[str]
+
+
+class Languages(RootModel[list[Language]]):
+    """Of all translators together."""
+
+
+class Settings(BaseModel):
+    apiKeys: bool
+    charLimit: int
+    filesTranslation: bool
+    frontendTimeout: int
+    keyRequired: bool
+    language: dict[str, dict[str, str]]
+    suggestions: bool
+    supportedFilesFormat: list[str]
+
+
+class Health(BaseModel):
+    status: Literal["ok"]
 
 
 class ErrorBody(BaseModel):
@@ -78,7 +130,9 @@ async def _translations(
     house: House, call: Call, asked: TranslateFields, texts: Sequence[str], wanted: Sequence[Served | None]
 ) -> list[list[str]]:
     """Of each text its translation and the others. All of one model go to it together."""
-    documents = [html.parts(text) if asked.format == "html" else None for text in texts]
+    documents = await asyncio.to_thread(
+        lambda: [Tagged(html.parts(text)) if asked.format == "html" else None for text in texts]
+    )
     pieces = [[text] if document is None else document.texts for text, document in zip(texts, documents, strict=True)]
     found: dict[int, list[list[str]]] = {}
     for model in dict.fromkeys(wanted):
@@ -105,8 +159,8 @@ async def _translated(
     flat = [sentence for cut in cuts for sentence in cut.sentences]
     changes: dict[str, Any] = {}
     if alternatives:
-        most = 1 + alternatives
-        changes = {"n_best": most, "beam_size": max(most, translator.settings.beam_size)}
+        size = beam_for(1 + alternatives, translator.settings.beam_size)
+        changes = {"n_best": size, "beam_size": size}
     deadline = house.bounds.seconds
     found = await model.engine.translate_n_best(flat, client=call.client, deadline=deadline, **changes)
     call.note("translated_sentences", len(flat))
@@ -115,6 +169,11 @@ async def _translated(
         own = [[option.text for option in options] or [""] for options in found[start:end]]
         answers.append([cut.joined([one[min(rank, len(one) - 1)] for one in own]) for rank in range(1 + alternatives)])
     return answers
+
+
+def beam_for(wanted: int, own: int) -> int:
+    """Beams of few sizes, each compiled once, however many translations are asked for."""
+    return next(size for size in (own, *BEAMS) if size >= max(wanted, own))
 
 
 def _fits(translator: Any) -> Callable[[str], bool]:
@@ -200,10 +259,14 @@ API = Api(
     "LibreTranslate",
     [
         Endpoint("POST", "/translate", translate, "Translate texts.", TranslateFields, Translated, forms=True),
-        Endpoint("POST", "/detect", detected, "Tell the language of a text.", DetectFields, forms=True),
-        Endpoint("GET", "/languages", languages, "The languages, and what each is translated into.", is_open=True),
-        Endpoint("GET", "/frontend/settings", settings, "What a page needs to know.", is_open=True),
-        Endpoint("GET", "/health", health, "Whether the server works.", is_open=True),
+        Endpoint(
+            "POST", "/detect", detected, "Tell the language of a text.", DetectFields, DetectedLanguages, forms=True
+        ),
+        Endpoint(
+            "GET", "/languages", languages, "What each language is translated into.", None, Languages, is_open=True
+        ),
+        Endpoint("GET", "/frontend/settings", settings, "What a page needs to know.", None, Settings, is_open=True),
+        Endpoint("GET", "/health", health, "Whether the server works.", None, Health, is_open=True),
     ],
     error,
     ErrorBody,

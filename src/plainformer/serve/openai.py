@@ -53,6 +53,10 @@ class Model(BaseModel):
     object: Literal["model"]
     created: int
     owned_by: str
+    task: Literal["translate", "generate", "fill", "classify", "embed"]
+    languages: Annotated[list[str] | None, Field(description="Of a translator: from, to.")]
+    mask: Annotated[str | None, Field(description="How a gap is written for it.")]
+    look: Annotated[bool, Field(description="Whether it can be looked at, at /look/ and its name.")]
 
 
 class Models(BaseModel):
@@ -115,7 +119,10 @@ async def model(house: House, call: Call) -> dict[str, Any]:
 
 
 def _model(house: House, served: Served) -> dict[str, Any]:
-    return {"id": served.name, "object": "model", "created": house.began, "owned_by": "plainformer"}
+    said = {"id": served.name, "object": "model", "created": house.began, "owned_by": "plainformer"}
+    mask = served.engine.model.mask if served.task == "fill" else None
+    pair = None if served.pair is None else [*served.pair]
+    return {**said, "task": served.task, "languages": pair, "mask": mask, "look": served.looks is not None}
 
 
 def error(refused: Refused) -> dict[str, Any]:

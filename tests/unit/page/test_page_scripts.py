@@ -10,6 +10,7 @@ from test_engine_models import MODELS
 from plainformer.page.bundle import bundle
 from plainformer.page.document import VIEWS
 from plainformer.page.scripts import ENGINE, as_script
+from plainformer.page.served import FRONT
 from plainformer.tokenizer import train_character
 from random_models import content_of
 
@@ -64,7 +65,7 @@ def test_what_cannot_be_joined_is_refused(text: str, message: str, tmp_path: Pat
 
 
 def test_modules_keep_the_sizes_of_the_house() -> None:
-    for path in (*ENGINE.rglob("*.js"), *VIEWS.rglob("*.js")):
+    for path in (*ENGINE.rglob("*.js"), *VIEWS.rglob("*.js"), *FRONT.rglob("*.js")):
         lines = path.read_text(encoding="utf-8").splitlines()
         assert len(lines) <= 400, path
         assert max(map(len, lines)) <= 120, path

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 from encoders import TOKENIZER, random_model
-from running import ask, running
 
 from plainformer.decode import MaskFiller, TextClassifier, TextGenerator
 from plainformer.serve.app import Doors
 from plainformer.serve.house import Bounds, house_of
 from plainformer.serve.limits import Limits
 from plainformer.serve.security import Keys
+from running import ask, running
 
 KEY = "secret"
 CLOSE: Any = {"rtol": 1e-5, "atol": 2e-5}
@@ -223,6 +223,10 @@ def test_labels_and_gaps(url: str, filler: MaskFiller, labeller: TextClassifier)
     expected = labeller.classify(["soup", "I like pizza"])
     assert [one["label"] for one in found["data"]] == [one.label for one in expected]
     assert found["data"][0]["probabilities"] == pytest.approx(expected[0].probabilities, abs=1e-5)
+    found = ask(f"{url}/v1/classify", {"input": ["soup " * 40, "soup"]}, headers=key).json
+    assert [one["truncated"] for one in found["data"]] == [True, False]
+    found = ask(f"{url}/fill", {"input": ["I <mask>" + " soup" * 40, "I <mask>"], "model": "filler"}, headers=key).json
+    assert [one["truncated"] for one in found["data"]] == [True, False]
     found = ask(f"{url}/fill", {"input": "I like <mask>", "top": 3, "model": "filler"}, headers=key).json
     ((gap,),) = filler.fill(["I like <mask>"], top=3)
     assert [one["text"] for one in found["data"][0]["gaps"][0]] == [one.text for one in gap]

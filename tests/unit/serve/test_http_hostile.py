@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
-from running import ask, connected, raw, running
 
 from plainformer.decode import TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.serve.app import APIS, Doors
 from plainformer.serve.house import house_of
+from running import ask, connected, raw, running
 
 JSON = {"Content-Type": "application/json"}
 GOOD = {"q": "ba", "source": "en", "target": "de"}

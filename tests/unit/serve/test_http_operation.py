@@ -9,15 +9,17 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from running import ask, connected, running
 
 from plainformer.decode import TextGenerator
 from plainformer.decode.translator import Translator
+from plainformer.page.save import carried_by
 from plainformer.serve.app import APIS, Doors
 from plainformer.serve.call import Refused
 from plainformer.serve.house import Bounds, House, house_of
 from plainformer.serve.limits import Limits
+from plainformer.serve.looks import Looks
 from plainformer.serve.security import Rates
+from running import ask, connected, running
 
 GOOD = {"q": "ba", "source": "en", "target": "de"}
 
@@ -62,6 +64,24 @@ def test_the_document_says_what_there_is(translator: Translator) -> None:
     names = set(found["components"]["schemas"])
     refs = set(json.dumps(found).split('"#/components/schemas/')[1:])
     assert {ref.split('"')[0] for ref in refs} <= names
+    streamed = found["paths"]["/v1/completions"]["post"]["responses"]["200"]["content"]["text/event-stream"]
+    assert streamed["schema"]["required"] == ["data"]  # of each event
+
+
+def test_a_model_is_packed_once_for_all_who_look(translator: Translator) -> None:
+    packed: list[Any] = []
+    models: Any = {"one": (translator, ("en", "de"))}
+    looks = {"one": Looks(lambda: packed.append(1) or translator)}
+    with running(house_of(models, looks=looks)) as url, ThreadPoolExecutor(8) as pool:
+        replies = [*pool.map(lambda _: ask(f"{url}/v1/look/one"), range(8))]
+        assert ask(f"{url}/v1/look/two").status == 404
+        page = ask(f"{url}/look/..%2f..%2fetc%2fpasswd")
+    assert {one.status for one in replies} == {200}
+    assert {one.body for one in replies} == {carried_by(translator).to_json().encode()}
+    assert packed == [1]
+    headers = {name.lower(): value for name, value in page.headers.items()}
+    assert "connect-src 'self'" in headers["content-security-policy"]
+    assert b"root:" not in page.body
 
 
 def test_requests_are_counted_and_logged_without_texts(translator: Translator, writer: TextGenerator) -> None:
@@ -188,10 +208,13 @@ def test_too_much_is_refused_at_once_and_the_rest_is_answered(writer: TextGenera
 
 def test_a_deadline_is_said(writer: TextGenerator, endless: dict[str, Any]) -> None:
     models: Any = {"writer": (writer, None)}
-    with running(house_of(models, bounds=Bounds(seconds=0.05))) as url:
-        reply = ask(f"{url}/v1/completions", endless | {"stream": False, "suffix": None, "n": 4})
-        assert reply.status in (200, 504)  # 200 where all ended by themselves
-        assert reply.status == 200 or reply.json["error"]["code"] == "timeout"
+    house = house_of(models, bounds=Bounds(seconds=1e-6))  # over before a model can have said anything
+    with running(house) as url:
+        for stream in (False, True):
+            reply = ask(f"{url}/v1/completions", endless | {"stream": stream})
+            assert (reply.status, reply.json["error"]["code"]) == (504, "timeout")
+        counts = lambda: house.models[0].engine.counts  # noqa: E731
+        until(lambda: counts().running == counts().waiting == 0)
 
 
 def test_what_is_under_way_ends_before_the_server_does(writer: TextGenerator) -> None:

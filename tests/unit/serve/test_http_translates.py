@@ -6,12 +6,14 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from running import ask, running
 
 from plainformer.decode.translator import Translator
 from plainformer.serve.app import Doors
 from plainformer.serve.house import Bounds, house_of
+from plainformer.serve.libretranslate import MOST_ALTERNATIVES, beam_for
 from plainformer.serve.security import Keys
+from plainformer.serve.tagged import placed
+from running import ask, running
 
 
 @pytest.fixture(scope="module")
@@ -66,12 +68,22 @@ def test_lists_alternatives_and_languages_come_in_the_form_that_they_were_asked_
     assert found["alternatives"] == expected
     assert ask(f"{url}/translate", body | {"q": "ih"}).json["alternatives"] == expected[1]
     assert "alternatives" not in ask(f"{url}/translate", body | {"alternatives": 0}).json
+    one, four = (ask(f"{url}/translate", body | {"alternatives": count}).json for count in (1, 4))
+    assert [len(each) for each in one["alternatives"]] <= [1, 1]
+    assert len(four["alternatives"][0]) > len(one["alternatives"][0])
     german = "das ist ein Haus, und es ist nicht klein"
     one = ask(f"{url}/translate", {"q": german, "source": "auto", "target": "pt-BR"}).json
     assert one["detectedLanguage"]["language"] == "de"
     several = ask(f"{url}/translate", {"q": [german, german], "source": "auto", "target": "de"}).json
     assert several["translatedText"] == [german, german]  # which it is already
     assert [each["language"] for each in several["detectedLanguage"]] == ["de", "de"]
+
+
+def test_however_many_alternatives_are_asked_for_there_are_few_beams() -> None:
+    for own in (1, 3, 5, 30):
+        sizes = [beam_for(1 + number, own) for number in range(1, MOST_ALTERNATIVES + 1)]
+        assert len({*sizes}) <= 4
+        assert all(size >= max(own, 2 + at) for at, size in enumerate(sizes))
 
 
 def test_forms_are_read_as_json_is(url: str, translator: Translator) -> None:
@@ -101,9 +113,9 @@ def test_long_texts_are_put_together_as_they_were(url: str, translator: Translat
 
 
 def test_tags_are_kept_and_the_text_in_them_is_translated(url: str, translator: Translator) -> None:
-    one, two = translator.translate(["dc hg", "ih"])
-    assert one
-    assert two
+    whole, *own = translator.translate(["dc hg ih", "dc hg", "ih"])
+    assert all(own)
+    one, two = placed(whole, own, [" "]) or own
     document = "<p class=\"ih\">dc hg <b title='ih'>ih</b><br/>\n<code>ih</code></p>"
     expected = f"<p class=\"ih\">{one} <b title='ih'>{two}</b><br/>\n<code>ih</code></p>"
     asked = {"q": document, "source": "en", "target": "de", "format": "html"}
@@ -124,6 +136,9 @@ def test_tags_are_kept_and_the_text_in_them_is_translated(url: str, translator: 
         ({"target": "pt-BR"}, "pt-BR is not supported as a target of en"),
         ({"format": "xml"}, "format: "),
         ({"alternatives": "many"}, "alternatives: "),
+        ({"alternatives": False}, "alternatives: it must be a whole number"),
+        ({"alternatives": 1.5}, "alternatives: it must be a whole number"),
+        ({"alternatives": "²"}, "alternatives: it must be a whole number"),
         ({"alternatives": 10**9}, "alternatives: "),
     ],
 )

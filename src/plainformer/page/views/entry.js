@@ -14,16 +14,19 @@ const ASKS = {
   "plainformer-classifier": "Text to classify",
 };
 
+const REMOTE = "The model runs on the server, and no part can be switched off";
+
 /** Where a text is cut, by what is read of it. */
 const CUT = { head: "at its end", tail: "at its beginning", both: "in its middle" };
 
 /** @returns {HTMLElement} */
 export function entry({ store, description }) {
-  const { kind, mask, recorded, why } = description;
-  const has_gaps = mask && !recorded;
+  const { kind, mask, recorded, remote, why } = description;
+  const can_type = !recorded || remote;
+  const has_gaps = mask && can_type;
   const area = h("textarea", { id: "text", rows: 2, dir: "auto", spellcheck: "false", autocomplete: "off" });
   area.value = store.get("text");
-  area.readOnly = Boolean(recorded);
+  area.readOnly = !can_type;
   let waiting = 0;
   const read = () => {
     clearTimeout(waiting);
@@ -58,7 +61,7 @@ export function entry({ store, description }) {
     h("label", { for: "text" }, ASKS[kind]),
     h("div", { class: "row" }, area, has_gaps && h("button", { class: "gap", on: { click: gap } }, `Gap ${mask}`)),
     (is_translator(description) || kind.endsWith("classifier")) && h("p", { class: "said" }, "→ ", output),
-    recorded && h("p", { id: "recorded" }, `This text cannot be changed here: ${why}`),
+    recorded && h("p", { id: "recorded" }, `${remote ? REMOTE : "This text cannot be changed here"}: ${why}`),
     note,
     problem,
   );

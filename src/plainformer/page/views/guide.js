@@ -66,9 +66,11 @@ export function guide({ description }) {
   const list = h("dl", {});
   const close = h("button", { class: "close", on: { click: () => dialog.close() } }, "Close");
   const title = h("h2", { id: "guide-title" }, "How to read this");
-  const lead = description.recorded
-    ? "You see what a Transformer computed of one text; what it computed was kept in this page, the arrays in float16."
-    : "You see a Transformer at work: the model runs in this page, and every number is its own.";
+  const lead = description.remote
+    ? "You see what a Transformer computes of a text; it runs on the server, and its arrays come here in float16."
+    : description.recorded
+      ? "You see what a Transformer computed of one text; that was kept in this page, the arrays in float16."
+      : "You see a Transformer at work: the model runs in this page, and every number is its own.";
   const dialog = h("dialog", { id: "guide", "aria-labelledby": "guide-title" }, title, h("p", {}, lead), list, close);
   const open = () => {
     fill(list, PARTS.map((part) => told(part, dialog)));

@@ -34,9 +34,13 @@ export function connect_recorded(told) {
   };
 }
 
-class Recording {
-  constructor(told) {
-    this.told = told;
+export class Recording {
+  /**
+   * @param {object} told what JSON can say
+   * @param {(name: string) => Promise<string>} packed the text of a block
+   */
+  constructor(told, packed = in_page) {
+    Object.assign(this, { told, packed });
     this.open = new Map();
     this.views = {};
     for (const [side, views] of Object.entries(told.tokens))
@@ -188,7 +192,7 @@ class Recording {
   }
 
   async unpacked(name) {
-    const packed = from_base64((await element(`block ${name}`)).textContent);
+    const packed = from_base64(await this.packed(name));
     const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
     const planes = new Uint8Array(await new Response(stream).arrayBuffer());
     let start = 0;
@@ -229,12 +233,13 @@ function ranked({ shape: [places, kept], data: ids }, { data: logprobs }, best) 
   });
 }
 
-/** An element of the page, which may still be on its way: the arrays stand behind everything else. */
-async function element(id) {
+/** The text of a block in the page, which may still be on its way: the arrays stand behind everything else. */
+async function in_page(name) {
+  const id = `block ${name}`;
   while (!is_whole(id) && document.readyState === "loading") await new Promise((go) => setTimeout(go, WAIT));
   const found = document.getElementById(id);
   if (found === null) throw new Error("the page is not whole: it was cut when it was saved or copied");
-  return found;
+  return found.textContent;
 }
 
 /** Whether an element has its end: something stands behind it. */
