@@ -12,7 +12,8 @@ from jaxtyping import Float, jaxtyped
 from plainformer.equations.masks import causal_mask
 from type_checks import checked
 
-Row, Pair = Float[np.ndarray, " d"], Float[np.ndarray, "d d"]
+Row = Float[np.ndarray, " d"]
+Pair = Float[np.ndarray, "d d"]
 
 
 def scaled(x: Row, factor: float) -> Row:
