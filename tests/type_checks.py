@@ -9,7 +9,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Annotated, Any, ForwardRef, Literal, get_args, get_origin
 
 import jaxtyping
 
@@ -24,6 +24,8 @@ def checked(function: Any = None, *, typechecker: Callable[[Any], Any] | None = 
         return _thorough(function, typechecker=typechecker)
     if not function.__annotations__:
         return function
+    if any(map(_is_later, function.__annotations__.values())):  # beartype cannot look past those that it lacks
+        return _thorough(function, typechecker=typechecker)
     inner = typechecker(function)
 
     @functools.wraps(function)
@@ -33,6 +35,16 @@ def checked(function: Any = None, *, typechecker: Callable[[Any], Any] | None = 
             return inner(*arguments, **named)
 
     return in_scope
+
+
+def _is_later(hint: Any) -> bool:
+    """Whether a name of what may not be there yet, or for a type checker alone, is in a hint."""
+    if isinstance(hint, str | ForwardRef):
+        return True
+    if get_origin(hint) is Literal:
+        return False
+    parts = get_args(hint)[:1] if get_origin(hint) is Annotated else get_args(hint)
+    return any(any(map(_is_later, part)) if isinstance(part, list) else _is_later(part) for part in parts)
 
 
 def check_in_one_pass() -> None:
