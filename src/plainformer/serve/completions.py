@@ -104,8 +104,10 @@ class Request:
 
     @property
     def settings(self) -> dict[str, Any]:
-        names = "temperature", "top_p", "min_p", "repetition_penalty", "max_tokens"
-        said = {name: value for name in names if (value := getattr(self.asked, name)) is not None}
+        names = "temperature", "top_p", "min_p", "repetition_penalty"
+        said: dict[str, Any] = {
+            name: float(value) for name in names if (value := getattr(self.asked, name)) is not None
+        }
         said["max_tokens"] = 16 if self.asked.max_tokens is None else self.asked.max_tokens
         if self.asked.top_k is not None:
             said["top_k"] = max(0, self.asked.top_k)  # -1 is all, elsewhere
