@@ -38,7 +38,9 @@ def served(folders: list[Path]) -> Iterator[Process]:
     assert all(json.loads(line)["status"] == 200 for line in process.logged)
 
 
-@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+@pytest.mark.skipif(
+    shutil.which("curl") is None, reason="the examples are lines of curl, which is not installed"
+)
 @pytest.mark.parametrize("line", CURLS)
 def test_an_example_of_curl_has_its_answer(served: Process, line: str) -> None:
     shown = line.replace("http://127.0.0.1:5000", served.url).replace("curl -s", "curl -sS --fail-with-body")
@@ -55,7 +57,10 @@ def test_an_example_of_python_runs(served: Process, code: str, capsys: pytest.Ca
     assert capsys.readouterr().out.strip()
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
+@pytest.mark.skipif(
+    shutil.which("systemd-analyze") is None,
+    reason="systemd-analyze alone can tell whether a unit is one, and comes with systemd, which is not installed",
+)
 def test_the_unit_is_one(tmp_path: Path) -> None:
     (unit,) = PAGE.blocks("ini")
     path = tmp_path / "plainformer.service"

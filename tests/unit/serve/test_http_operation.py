@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -162,33 +163,39 @@ def test_pages_of_other_sites_may_not_read_unless_told(translator: Translator) -
         assert ask(f"{url}/translate", method="OPTIONS", headers=asking).status == 200
 
 
+def running_in(house: Any) -> int:
+    return house.models[0].engine.counts.running
+
+
+def waiting_in(house: Any) -> int:
+    return house.models[0].engine.counts.waiting
+
+
 def test_clients_who_leave_make_room(writer: TextGenerator, endless: dict[str, Any]) -> None:
     house = of_writer(writer, rows=4)
-    counts = lambda: house.models[0].engine.counts  # noqa: E731
     with running(house) as url:
         for stream in (True, False):
             connections = [sent(url, endless | {"stream": stream, "seed": seed}) for seed in range(8)]
-            until(lambda: counts().running + counts().waiting >= 4)
+            until(lambda: running_in(house) + waiting_in(house) >= 4)
             for connection in connections:
                 connection.close()
-            until(lambda: counts().running == counts().waiting == 0)
+            until(lambda: running_in(house) == waiting_in(house) == 0)
         assert ask(f"{url}/v1/completions", {"model": "writer", "prompt": "a", "seed": 1}).status == 200
 
 
 def test_who_does_not_read_keeps_nobody_waiting_and_is_not_kept(writer: TextGenerator, endless: dict[str, Any]) -> None:
     """Others are answered meanwhile; what lies for too long is given up, and its places are free."""
     house, body = of_writer(writer), {"model": "writer", "prompt": "a", "max_tokens": 20, "seed": 1}
-    counts = lambda: house.models[0].engine.counts  # noqa: E731
     with running(house, send_buffer=4096, taking_seconds=1.0) as url:
         idle = [sent(url, endless | {"n": 16, "seed": seed}, receive_buffer=4096) for seed in range(2)]
-        until(lambda: counts().running == 32)
+        until(lambda: running_in(house) == 32)
         for _ in range(5):
             text = ask(f"{url}/v1/completions", body).json["choices"][0]["text"]
             assert text == writer.generate(["a"], max_tokens=20, seed=1)[0][0]
-        until(lambda: counts().running == counts().waiting == 0)
+        until(lambda: running_in(house) == waiting_in(house) == 0)
         for connection in idle:
             with connection, suppress(ConnectionResetError):
-                assert b"[DONE]" not in b"".join(iter(lambda: connection.recv(2**16), b""))  # noqa: B023
+                assert b"[DONE]" not in b"".join(iter(partial(connection.recv, 2**16), b""))
 
 
 def test_too_much_is_refused_at_once_and_the_rest_is_answered(writer: TextGenerator) -> None:
@@ -213,8 +220,7 @@ def test_a_deadline_is_said(writer: TextGenerator, endless: dict[str, Any]) -> N
         for stream in (False, True):
             reply = ask(f"{url}/v1/completions", endless | {"stream": stream})
             assert (reply.status, reply.json["error"]["code"]) == (504, "timeout")
-        counts = lambda: house.models[0].engine.counts  # noqa: E731
-        until(lambda: counts().running == counts().waiting == 0)
+            until(lambda: running_in(house) == waiting_in(house) == 0)
 
 
 def test_what_is_under_way_ends_before_the_server_does(writer: TextGenerator) -> None:
