@@ -38,9 +38,7 @@ def served(folders: list[Path]) -> Iterator[Process]:
     assert all(json.loads(line)["status"] == 200 for line in process.logged)
 
 
-@pytest.mark.skipif(
-    shutil.which("curl") is None, reason="the examples are lines of curl, which is not installed"
-)
+@pytest.mark.skipif(shutil.which("curl") is None, reason="the examples are lines of curl, which is not installed")
 @pytest.mark.parametrize("line", CURLS)
 def test_an_example_of_curl_has_its_answer(served: Process, line: str) -> None:
     shown = line.replace("http://127.0.0.1:5000", served.url).replace("curl -s", "curl -sS --fail-with-body")
