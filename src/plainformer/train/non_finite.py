@@ -8,7 +8,7 @@ one that no output depends on.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -52,15 +52,20 @@ class _Value:
 class _Found(Exception):
     """An output that is not finite: nothing more has to be computed."""
 
-    def __init__(self, bad: _Bad) -> None:
-        self.bad = bad
+    def __init__(self, bad: _Bad, variable: int) -> None:
+        self.bad, self.variable = bad, variable
 
 
 @dataclass
 class _Evaluation:
-    """Operations in the order in which they are computed."""
+    """Operations in the order in which they are computed.
+
+    scopes: JAX's names of the operations that those in hand are inside of, which their own names leave out.
+    turns: of the loops among these.
+    """
 
     order: int = 0
+    scopes: list[str] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
 
 
@@ -68,7 +73,8 @@ def first_non_finite(function: Callable[..., Any], *args: Any, names: Sequence[s
     """Where the first number that is not finite comes from that an output of `function(*args)` depends on.
 
     Args:
-        function: of PyTrees of arrays; its outputs are all to be finite.
+        function: of PyTrees of arrays; its outputs are all to be finite. The first is the loss: where that is finite,
+            whatever else is computed along with it is for the gradient, and so backward.
         args: PyTrees of arrays.
         names: what their leaves are called, in the order of the leaves.
 
@@ -81,7 +87,9 @@ def first_non_finite(function: Callable[..., Any], *args: Any, names: Sequence[s
     try:
         outputs = _evaluate(closed, given, _Evaluation(), wanted)
     except _Found as found:
-        return _origin(found.bad)
+        site = _origin(found.bad)
+        is_of_gradient = site.direction == "forward" and found.variable != id(closed.jaxpr.outvars[0])
+        return replace(site, direction="backward") if is_of_gradient else site
     bad = next((value.bad for value in outputs if value.bad), None)
     return [value.array for value in outputs] if bad is None else _origin(bad)
 
@@ -138,7 +146,7 @@ def _evaluate(
         for variable, result in zip(equation.outvars, results, strict=True):
             there[variable] = result
             if result.bad and id(variable) in wanted:
-                raise _Found(result.bad)
+                raise _Found(result.bad, id(variable))
         for variable in last.get(number, ()):
             there.pop(variable, None)
     return [_read(there, variable) for variable in jaxpr.outvars]
@@ -186,6 +194,14 @@ def _mask(array: Any) -> np.ndarray | None:
 
 
 def _apply(equation: Any, values: list[_Value], at: _Evaluation) -> list[_Value]:
+    at.scopes.append(str(equation.source_info.name_stack))
+    try:
+        return _applied(equation, values, at)
+    finally:
+        at.scopes.pop()
+
+
+def _applied(equation: Any, values: list[_Value], at: _Evaluation) -> list[_Value]:
     name = equation.primitive.name
     if name == "scan" and equation.params["length"] <= LONGEST_LOOP:
         return _scan(equation, values, at)
@@ -277,10 +293,10 @@ def _bad_result(equation: Any, values: list[_Value], array: Any, mask: np.ndarra
     parents, covered = _to_blame(equation, values, mask, has_nan)
     only_intended = bool(parents) and all(one.intended for one in parents)
     own = not parents or not covered or (only_intended and has_nan and not any(one.has_nan for one in parents))
-    turns = tuple(at.turns)
+    turns, scopes = tuple(at.turns), "/".join(at.scopes)
 
     def site(given: str | None) -> Site:
-        return site_of(equation, [(value.name, value.array) for value in values], plain, mask, given, turns)
+        return site_of(equation, [(value.name, value.array) for value in values], plain, mask, given, scopes, turns)
 
     return _Bad(mask, has_nan, at.order, tuple(parents), own, only_intended and not own, site=site)
 
