@@ -49,9 +49,11 @@ def test_an_infinity_of_the_code_and_one_that_is_not_used_are_no_faults() -> Non
     assert np.isfinite(outputs[0]).all()
     site = found(function, jnp.array([1.0, 2.0, jnp.nan]), mask)
     assert site.given == "weight"
-    # With all hidden, it is the mask's doing.
+    # Where infinities of the code meet, it is the first of them.
     site = found(lambda x: jnp.where(jnp.zeros(3, bool), x, -jnp.inf) + jnp.inf, jnp.ones(3))
-    assert (site.operation, site.value) == ("add", "NaN")
+    assert (site.operation, site.value) == ("select_n", "-inf")
+    site = found(lambda x: x.at[1].set(jnp.nan) * 2, jnp.ones(3))
+    assert (site.operation, site.index) == ("scatter", (1,))
 
 
 def test_a_gradient_is_backward_and_says_what_it_was_computed_from() -> None:

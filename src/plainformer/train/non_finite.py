@@ -27,7 +27,8 @@ class _Bad:
     """A value that is not finite.
 
     mask: where. has_nan: whether there. order: how many operations came before. own: whether the operation made it.
-    intended: whether it is an infinity of the code. given: the name, of what was so before the step.
+    intended: whether it is an infinity of the code. given: the name, of what was so before the step. moves: whether the
+    operation only gives numbers another shape. met: whether infinities of the code made it NaN.
     """
 
     mask: np.ndarray
@@ -37,6 +38,8 @@ class _Bad:
     own: bool = False
     intended: bool = False
     given: str | None = None
+    moves: bool = False
+    met: bool = False
     site: Callable[[str | None], Site] | None = None
 
 
@@ -103,6 +106,22 @@ def _given(leaf: Any, name: str) -> _Value:
 
 def _origin(bad: _Bad) -> Site:
     """Back from a value that is not finite to the first operation that made one, or was given one."""
+    seen = _with_ancestors(bad)
+    made = [one for one in seen if one.own or any(above.given for above in one.parents)]
+    # Without one, an infinity of the code reached an output.
+    first = min(made or [one for one in seen if one.site and not one.moves], key=_order, default=None)
+    if first is not None and first.met:
+        # Where they came in is where to look.
+        came_in = [one for one in _with_ancestors(first) if one.site and not one.moves]
+        first = min(came_in, key=_order)
+    if first is None or first.site is None:  # an output that is an argument
+        given, value = next((one.given for one in seen if one.given), None), "NaN" if bad.has_nan else "inf"
+        place = (), bad.mask.shape, given, ()
+        return Site("no operation", "", "update", "", "", value, int(bad.mask.sum()), bad.mask.size, *place)
+    return first.site(None if first.own else next((above.given for above in first.parents if above.given), None))
+
+
+def _with_ancestors(bad: _Bad) -> list[_Bad]:
     seen: dict[int, _Bad] = {}
     waiting = [bad]
     while waiting:
@@ -110,26 +129,11 @@ def _origin(bad: _Bad) -> Site:
         if id(one) not in seen:
             seen[id(one)] = one
             waiting.extend(one.parents)
-    made = [one for one in seen.values() if one.site and (one.own or any(above.given for above in one.parents))]
-    # Without one, an output is an argument, or an infinity of the code reached it.
-    first = min(made or [one for one in seen.values() if one.site], key=lambda one: one.order, default=None)
-    given = next((one.given for one in seen.values() if one.given), None)
-    if first is None or first.site is None:
-        return Site(
-            "no operation",
-            "",
-            "update",
-            "",
-            "",
-            "NaN" if bad.has_nan else "inf",
-            int(bad.mask.sum()),
-            bad.mask.size,
-            (),
-            bad.mask.shape,
-            given,
-            (),
-        )
-    return first.site(None if first.own else next((above.given for above in first.parents if above.given), None))
+    return list(seen.values())
+
+
+def _order(bad: _Bad) -> int:
+    return bad.order
 
 
 def _evaluate(
@@ -292,13 +296,17 @@ def _bad_result(equation: Any, values: list[_Value], array: Any, mask: np.ndarra
     has_nan = bool(np.isnan(plain).any())
     parents, covered = _to_blame(equation, values, mask, has_nan)
     only_intended = bool(parents) and all(one.intended for one in parents)
-    own = not parents or not covered or (only_intended and has_nan and not any(one.has_nan for one in parents))
+    met = covered and only_intended and has_nan and not any(one.has_nan for one in parents)
+    own = met or not parents or not covered
     turns, scopes = tuple(at.turns), "/".join(at.scopes)
 
     def site(given: str | None) -> Site:
         return site_of(equation, [(value.name, value.array) for value in values], plain, mask, given, scopes, turns)
 
-    return _Bad(mask, has_nan, at.order, tuple(parents), own, only_intended and not own, site=site)
+    moves = equation.primitive.name in _SAME_NUMBERS
+    return _Bad(
+        mask, has_nan, at.order, tuple(parents), own, only_intended and not own, moves=moves, met=met, site=site
+    )
 
 
 def _to_blame(equation: Any, values: list[_Value], mask: np.ndarray, has_nan: bool) -> tuple[list[_Bad], bool]:
