@@ -27,6 +27,10 @@ Set = Annotated[
     ),
 ]
 
+Restarts = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
+]
+
 RecipeName = Annotated[
     str,
     typer.Argument(
@@ -64,9 +68,7 @@ def train(
         typer.Option(metavar="FILE", help="A file or glob of text (may be given again); short for --set data.text=…"),
     ] = None,
     set: Set = None,
-    restarts: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
-    ] = 0,
+    restarts: Restarts = 0,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
@@ -75,21 +77,17 @@ def train(
 
     plainformer recipes lists the recipes, and plainformer settings all that --set can change.
     """
-    if resume and overwrite:
-        raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    changes = [*(set or []), *starting_from(start)]
+    changes = _changes(set, start, exclusive=resume and overwrite)
     loaded = _loaded(recipe, changes, data=data or (), text=text or (), source=source, target=target)
     folder = run or Path("runs") / loaded.name
     if restarts:
         own = {"data": data, "text": text, "source": source, "target": target, "from": start, "set": set}
         raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
     heed_supervisor()
-
     if loaded.train.compute_dtype == "float32":
         begin_cpu_kernels()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
-    from plainformer.locate import find_model
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe
     from plainformer.train.checkpoint import silence_orbax
@@ -101,8 +99,21 @@ def train(
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.has_test:
         evaluate_run(folder, say=typer.echo, progress=show_progress)
-    typer.echo(f"its curves: {command('plainformer', 'plot', folder)}")
-    typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=command(folder))}")
+    _say_what_next(loaded.task, folder)
+
+
+def _say_what_next(task: str, run: Path) -> None:
+    from plainformer.locate import find_model
+
+    typer.echo(f"its curves: {command('plainformer', 'plot', run)}")
+    typer.echo(f"the model is in {find_model(run)}; try: {_TRY[task].format(run=command(run))}")
+
+
+def _changes(set: list[str] | None, start: str | None, *, exclusive: bool) -> list[str]:
+    """What --set and --from change. Raises InputError where options exclude each other."""
+    if exclusive:
+        raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
+    return [*(set or []), *starting_from(start)]
 
 
 def _supervised(

@@ -1,6 +1,7 @@
 """A training run from a recipe: text to batches, model, loop, and the folders it leaves behind."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -103,25 +104,19 @@ def run_recipe(
                 state, reached = restored.state, Progress.from_notes(restored.notes)
                 say(f"resuming after step {int(state.step):,}")
             state = _in_loops(state, least, say)
-            log = _open_log(folder, recipe, int(state.step), work.unit)
-            step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
-            again = (
-                lambda state: _in_loops(state, least, _silent),
-                lambda: replicate(initial_state(begun(_silent).model, optimizer, frozen), mesh),
-            )
-            explain = Recorder(recipe, folder, frozen, dropout_key, seen["batches"], step, *again, checkpoints, log.say)
-            seen |= {"explain": explain, "divergence": Divergence(log.say)}
-            if recipe.train.log_norms:
-                settings = _step_settings(recipe, frozen)
-                seen["norms"] = make_norms(work.objective, optimizer, settings, dropout_key)
-            hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
-            try:
+            with closing(_open_log(folder, recipe, int(state.step), work.unit)) as log:
+                step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
+                seen |= _watching(work, recipe, optimizer, frozen, dropout_key, log)
+                again = partial(_in_loops, least=least, say=_silent), partial(_fresh, begun, optimizer, frozen, mesh)
+                kept = seen["batches"], step, *again, checkpoints, log.say
+                explain = Recorder(recipe, folder, frozen, dropout_key, *kept)
+                hooks = LoopHooks(
+                    step=step, schedule=schedule, checkpoints=checkpoints, log=log, explain=explain, **seen
+                )
                 state, reason = train(state, reached, _loop_settings(recipe), hooks)
                 if reason != "signal":
                     state = unstack_layers(state)
                     _finish(state.model, checkpoints.models(state), folder, work, hooks, say)
-            finally:
-                log.close()
     return reason
 
 
@@ -207,6 +202,31 @@ def _step_of(
     """The task's step."""
     made_of = recipe.optimizer.model_dump(), recipe.schedule.model_dump(), work.config.d_model, recipe.train.steps
     return make_step(work.objective, optimizer, _step_settings(recipe, frozen), key, made_of=made_of)
+
+
+def _watching(
+    work: PreparedTask,
+    recipe: Recipe,
+    optimizer: optax.GradientTransformation,
+    frozen: frozenset[str],
+    key: PRNGKeyArray,
+    log: Log,
+) -> dict[str, Any]:
+    """The loop's hooks that look for divergence, and for norms where they are asked for."""
+    found: dict[str, Any] = {"divergence": Divergence(log.say)}
+    if recipe.train.log_norms:
+        found["norms"] = make_norms(work.objective, optimizer, _step_settings(recipe, frozen), key)
+    return found
+
+
+def _fresh(
+    begun: Callable[[Callable[[str], None]], Tuning],
+    optimizer: optax.GradientTransformation,
+    frozen: frozenset[str],
+    mesh: Mesh,
+) -> TrainState:
+    """The state before the first step, made once more."""
+    return replicate(initial_state(begun(_silent).model, optimizer, frozen), mesh)
 
 
 def _step_settings(recipe: Recipe, frozen: frozenset[str]) -> StepSettings:
