@@ -109,10 +109,8 @@ def run_recipe(
                 seen |= _watching(work, recipe, optimizer, frozen, dropout_key, log)
                 again = partial(_in_loops, least=least, say=_silent), partial(_fresh, begun, optimizer, frozen, mesh)
                 kept = seen["batches"], step, *again, checkpoints, log.say
-                explain = Recorder(recipe, folder, frozen, dropout_key, *kept)
-                hooks = LoopHooks(
-                    step=step, schedule=schedule, checkpoints=checkpoints, log=log, explain=explain, **seen
-                )
+                seen["explain"] = Recorder(recipe, folder, frozen, dropout_key, *kept)
+                hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
                 state, reason = train(state, reached, _loop_settings(recipe), hooks)
                 if reason != "signal":
                     state = unstack_layers(state)
