@@ -1,7 +1,7 @@
 """`plainformer train`: from a recipe to a measured model."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +10,9 @@ import typer
 from plainformer.cli.own_data import own_data
 from plainformer.cli.progress import show_progress
 from plainformer.cli.recipes import names
+from plainformer.cli.supervisor import heed_supervisor, supervise, training
 from plainformer.cli.usage import STDIN
-from plainformer.cli.work import begin_work
+from plainformer.cli.work import begin_work, say_aside
 from plainformer.errors import InputError
 from plainformer.files.toml import inline, key_of
 from plainformer.spelling import Said, command, option
@@ -24,6 +25,10 @@ Set = Annotated[
     typer.Option(
         "--set", metavar="KEY=VALUE", help="Change a setting (may be given again); plainformer settings lists them."
     ),
+]
+
+Restarts = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
 ]
 
 RecipeName = Annotated[
@@ -63,6 +68,7 @@ def train(
         typer.Option(metavar="FILE", help="A file or glob of text (may be given again); short for --set data.text=…"),
     ] = None,
     set: Set = None,
+    restarts: Restarts = 0,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
@@ -71,17 +77,17 @@ def train(
 
     plainformer recipes lists the recipes, and plainformer settings all that --set can change.
     """
-    if resume and overwrite:
-        raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    changes = [*(set or []), *starting_from(start)]
+    changes = _changes(set, start, exclusive=resume and overwrite)
     loaded = _loaded(recipe, changes, data=data or (), text=text or (), source=source, target=target)
     folder = run or Path("runs") / loaded.name
-
+    if restarts:
+        own = {"data": data, "text": text, "source": source, "target": target, "from": start, "set": set}
+        raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
+    heed_supervisor()
     if loaded.train.compute_dtype == "float32":
         begin_cpu_kernels()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
-    from plainformer.locate import find_model
     from plainformer.runs.evaluation import evaluate_run
     from plainformer.runs.run import run_recipe
     from plainformer.train.checkpoint import silence_orbax
@@ -93,8 +99,42 @@ def train(
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.has_test:
         evaluate_run(folder, say=typer.echo, progress=show_progress)
-    typer.echo(f"its curves: {command('plainformer', 'plot', folder)}")
-    typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=command(folder))}")
+    _say_what_next(loaded.task, folder)
+
+
+def _say_what_next(task: str, run: Path) -> None:
+    from plainformer.locate import find_model
+
+    typer.echo(f"its curves: {command('plainformer', 'plot', run)}")
+    typer.echo(f"the model is in {find_model(run)}; try: {_TRY[task].format(run=command(run))}")
+
+
+def _changes(set: list[str] | None, start: str | None, *, exclusive: bool) -> list[str]:
+    """What --set and --from change. Raises InputError where options exclude each other."""
+    if exclusive:
+        raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
+    return [*(set or []), *starting_from(start)]
+
+
+def _supervised(
+    recipe: str,
+    run: Path,
+    restarts: int,
+    own: Mapping[str, Sequence[str] | str | None],
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> int:
+    """Train in a process that is started again should it die (`supervisor`); its exit code."""
+    if recipe == STDIN:
+        fix = "save it as a file, and name that"
+        raise InputError("a training that is to be started again reads its recipe more than once", fix=fix)
+    words = ["--run", str(run)]
+    for name, given in own.items():
+        words.extend(f"--{name}={one}" for one in ([given] if isinstance(given, str) else given or ()))
+    first = [*words, *["--resume"] * resume, *["--overwrite"] * overwrite, "--", recipe]
+    again = [*words, "--resume", "--", recipe]
+    return supervise(training(first), training(again), run, restarts, say_aside)
 
 
 _TRY = {

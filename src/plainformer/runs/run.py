@@ -1,6 +1,7 @@
 """A training run from a recipe: text to batches, model, loop, and the folders it leaves behind."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -20,23 +21,24 @@ from plainformer.models.build import count_parameters
 from plainformer.nn.stack import scanned, unstack_layers
 from plainformer.programs import kept
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
+from plainformer.runs.capsule import Recorder
 from plainformer.runs.classification import ClassificationTask
-from plainformer.runs.finetune import tune
+from plainformer.runs.finetune import Tuning, tune
 from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_settings, old_tokenizers
 from plainformer.runs.language import LanguageTask
 from plainformer.runs.lock import RunLock
 from plainformer.runs.masked import MaskedTask
+from plainformer.runs.optimizer import optimizer_of as optimizer_of, schedule_of as schedule_of
 from plainformer.runs.task import Console, PreparedTask, Task, Tokenizers
 from plainformer.runs.translation import TranslationTask
 from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
+from plainformer.train.divergence import Divergence, make_norms
 from plainformer.train.log import Log
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
-from plainformer.train.optimizer import make_optimizer
 from plainformer.train.scan import least_in_loop
-from plainformer.train.schedule import Schedule, make_schedule
 from plainformer.train.state import TrainState, initial_state
 from plainformer.train.step import Step, StepSettings, make_evaluation, make_step
 
@@ -86,9 +88,8 @@ def run_recipe(
         schedule = schedule_of(recipe, work.config.d_model)
         optimizer = optimizer_of(recipe, schedule)
         step = _begun_step(work, recipe, optimizer, init_key, dropout_key) if task.pretrained is None else None
-        model = (work.initial or _new_model)(work.config, init_key)
-        say(f"model: {count_parameters(model):,} parameters")
-        model, frozen, work = tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
+        begun = partial(_begun_model, work, recipe, task, init_key, pairs_key)
+        model, frozen, work = begun(say)
         state, reached = replicate(initial_state(model, optimizer, frozen), mesh), Progress()
         step = step or _step_of(work, recipe, optimizer, frozen, dropout_key)
         least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
@@ -103,16 +104,17 @@ def run_recipe(
                 state, reached = restored.state, Progress.from_notes(restored.notes)
                 say(f"resuming after step {int(state.step):,}")
             state = _in_loops(state, least, say)
-            log = _open_log(folder, recipe, int(state.step), work.unit)
-            step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
-            hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
-            try:
+            with closing(_open_log(folder, recipe, int(state.step), work.unit)) as log:
+                step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
+                seen |= _watching(work, recipe, optimizer, frozen, dropout_key, log)
+                again = partial(_in_loops, least=least, say=_silent), partial(_fresh, begun, optimizer, frozen, mesh)
+                kept = seen["batches"], step, *again, checkpoints, log.say
+                seen["explain"] = Recorder(recipe, folder, frozen, dropout_key, *kept)
+                hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
                 state, reason = train(state, reached, _loop_settings(recipe), hooks)
                 if reason != "signal":
                     state = unstack_layers(state)
                     _finish(state.model, checkpoints.models(state), folder, work, hooks, say)
-            finally:
-                log.close()
     return reason
 
 
@@ -154,6 +156,24 @@ def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:
     return KINDS[model_type_of(config)].model(config, key=key)
 
 
+def _begun_model(
+    work: PreparedTask,
+    recipe: Recipe,
+    task: Task,
+    key: PRNGKeyArray,
+    pairs_key: PRNGKeyArray,
+    say: Callable[[str], None],
+) -> Tuning:
+    """The model that training starts from: a new one, or another's, made ready to be tuned."""
+    model = (work.initial or _new_model)(work.config, key)
+    say(f"model: {count_parameters(model):,} parameters")
+    return tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
+
+
+def _silent(line: str) -> None:
+    pass
+
+
 def _open_checkpoints(folder: Path, recipe: Recipe, frozen: frozenset[str], say: Callable[[str], None]) -> Checkpoints:
     keep, every = recipe.train.keep_last, recipe.train.save_every
     return Checkpoints(folder / "checkpoints", keep=keep, every=every, frozen=frozen, say=say)
@@ -178,10 +198,38 @@ def _step_of(
     key: PRNGKeyArray,
 ) -> Step:
     """The task's step."""
+    made_of = recipe.optimizer.model_dump(), recipe.schedule.model_dump(), work.config.d_model, recipe.train.steps
+    return make_step(work.objective, optimizer, _step_settings(recipe, frozen), key, made_of=made_of)
+
+
+def _watching(
+    work: PreparedTask,
+    recipe: Recipe,
+    optimizer: optax.GradientTransformation,
+    frozen: frozenset[str],
+    key: PRNGKeyArray,
+    log: Log,
+) -> dict[str, Any]:
+    """The loop's hooks that look for divergence, and for norms where they are asked for."""
+    found: dict[str, Any] = {"divergence": Divergence(log.say)}
+    if recipe.train.log_norms:
+        found["norms"] = make_norms(work.objective, optimizer, _step_settings(recipe, frozen), key)
+    return found
+
+
+def _fresh(
+    begun: Callable[[Callable[[str], None]], Tuning],
+    optimizer: optax.GradientTransformation,
+    frozen: frozenset[str],
+    mesh: Mesh,
+) -> TrainState:
+    """The state before the first step, made once more."""
+    return replicate(initial_state(begun(_silent).model, optimizer, frozen), mesh)
+
+
+def _step_settings(recipe: Recipe, frozen: frozenset[str]) -> StepSettings:
     how = recipe.train
-    settings = StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
-    made_of = recipe.optimizer.model_dump(), recipe.schedule.model_dump(), work.config.d_model, how.steps
-    return make_step(work.objective, optimizer, settings, key, made_of=made_of)
+    return StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
 
 
 def _begun_step(
@@ -237,16 +285,6 @@ def _finish(
         more = "".join(f", {name} {value:z.4f}" for name, value in work.describe(nll).items())
         those = "the last checkpoint" if len(models) == 1 else f"the last {len(models)} checkpoints"
         say(f"average of {those}: dev nll {nll:z.4f}{more}")
-
-
-def schedule_of(recipe: Recipe, d_model: int) -> Schedule:
-    """The learning rate of each step that a recipe states."""
-    return make_schedule(**recipe.schedule.model_dump(), d_model=d_model, steps=recipe.train.steps)
-
-
-def optimizer_of(recipe: Recipe, schedule: Schedule) -> optax.GradientTransformation:
-    """The optimizer that a recipe states."""
-    return make_optimizer(schedule, **recipe.optimizer.model_dump())
 
 
 def _loop_settings(recipe: Recipe) -> LoopSettings:
