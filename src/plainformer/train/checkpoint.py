@@ -20,6 +20,7 @@ import jax
 import numpy as np
 
 from plainformer.errors import WorkError
+from plainformer.files import checksums
 from plainformer.named import named_leaves
 from plainformer.nn.stack import unstack_layers
 from plainformer.spelling import option
@@ -32,6 +33,7 @@ def orbax() -> Any:
 
 
 MARGIN = 1 << 17  # bytes of a checkpoint beside its arrays
+LAST_WRITTEN = "_CHECKPOINT_METADATA"  # which Orbax writes again when a checkpoint has its name
 
 
 class Restored(NamedTuple):
@@ -91,6 +93,7 @@ class Checkpoints:
         say: Callable[[str], None],
     ) -> None:
         self._folder, self._say, self._kept = folder, say, RetentionPolicy(keep, every)
+        self._saving: int | None = None  # the step that is being written
         self._left_out = {f"model.{name}" for name in frozen}
         folder.mkdir(parents=True, exist_ok=True)
         for step in self.steps() if any(folder.iterdir()) else ():
@@ -100,8 +103,9 @@ class Checkpoints:
     @cached_property
     def _manager(self) -> Any:
         """Orbax, which takes as long to import as all else of a start: a new run needs it when it first saves."""
+        signed = orbax().AsyncOptions(post_finalization_callback=self._sign)
         options = orbax().CheckpointManagerOptions(
-            preservation_policy=self._kept, create=True, enable_async_checkpointing=True
+            preservation_policy=self._kept, create=True, enable_async_checkpointing=True, async_options=signed
         )
         return orbax().CheckpointManager(self._folder.absolute(), options=options)
 
@@ -133,13 +137,14 @@ class Checkpoints:
         self._guarded(lambda: self._check_room(arrays))
         due = self._kept.due[step] = self._kept.is_due(step)
         metadata = {"notes": notes, "checksum": _checksum(arrays), "due": due}
-        args = orbax().args
+        self._guarded(self._finish)
+        self._saving, args = step, orbax().args
         arguments = args.Composite(state=args.StandardSave(arrays), beside=args.JsonSave(metadata))
         self._guarded(lambda: self._manager.save(step, args=arguments))
 
     def wait(self) -> None:
         """Return when everything is on disk. Raises WorkError as `save` does."""
-        self._guarded(self._manager.wait_until_finished)
+        self._guarded(self._finish)
 
     def close(self) -> None:
         if "_manager" in vars(self):
@@ -201,6 +206,18 @@ class Checkpoints:
             raise WorkError("none of the checkpoints can be read", where=str(self._folder))
         return found
 
+    def _sign(self) -> None:
+        """List the files of a checkpoint with their checksums: it has all of them now, and Orbax is to name it next."""
+        for unnamed in self._folder.glob(f"{self._saving}.orbax-checkpoint-tmp*") if jax.process_index() == 0 else ():
+            checksums.write(unnamed, but=[LAST_WRITTEN])
+
+    def _finish(self) -> None:
+        """Wait for what is being written, and list its last files, too."""
+        self._manager.wait_until_finished()
+        step, self._saving = self._saving, None
+        if step is not None and jax.process_index() == 0 and (self._folder / str(step)).is_dir():
+            checksums.add(self._folder / str(step))
+
     def _metadata(self, step: int) -> dict[str, Any]:
         read: Any = self._manager.restore(step, args=orbax().args.Composite(beside=orbax().args.JsonRestore()))
         return read.beside
@@ -209,6 +226,7 @@ class Checkpoints:
         like = unstack_layers(like)
         args, shapes = orbax().args, jax.tree.map(orbax().utils.to_shape_dtype_struct, self._saved(like))
         arguments = args.Composite(state=args.StandardRestore(shapes), beside=args.JsonRestore())
+        checksums.check(self._folder / str(step))
         read: Any = self._manager.restore(step, args=arguments)
         if _checksum(read.state) != read.beside["checksum"]:
             raise ValueError("its arrays are not those that were saved")
