@@ -163,8 +163,12 @@ def load_folder(folder: Path, base: Path | None = None) -> ModelFolder:
         InputError: something is missing, damaged (by `SHA256SUMS` beside it, to the bit), or does not belong together;
             the message names it.
     """
-    with checksums.checked(folder):
-        return _load(folder, base)
+    with checksums.checked(folder) as edited:
+        content = _load(folder, base)
+    for name in edited:
+        if content.generation_file.path != folder / name or content.generation_file.damage is None:
+            checksums.say_edited(folder, name)
+    return content
 
 
 def _load(folder: Path, base: Path | None) -> ModelFolder:

@@ -18,8 +18,8 @@ from plainformer.files import atomic
 from plainformer.spelling import tells_the_shell
 
 NAME = "SHA256SUMS"
-FOR_READERS = {"README.md"}
-"""Files on which nothing that is computed depends: people edit them, and are told that they changed."""
+EDITED = {"README.md", "generation_config.json", "adapter_config.json"}
+"""Files that people edit: of these, it is only said that they changed."""
 
 _BLOCK = 1 << 20  # bytes that are hashed at a time, without holding Python's lock
 
@@ -83,22 +83,24 @@ def keeping(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def checked(folder: Path) -> Iterator[None]:
+def checked(folder: Path) -> Iterator[list[str]]:
     """While a folder is read, its files are checked by another thread; nothing of it is to be used before this ends.
+
+    Gives a list, which in the end has those of the files that people edit that are not what was written.
 
     Raises:
         InputError: a file is not what was written, or is missing. What the reading itself raises comes first.
     """
-    text = _text(folder)
+    text, edited = _text(folder), list[str]()
     if text is None:
-        yield
+        yield edited
         return
     found: list[str] = []
     cancelled = Event()
     thread = Thread(target=lambda: found.extend(_wrong(folder, cancelled)))
     thread.start()
     try:
-        yield
+        yield edited
     except BaseException:
         cancelled.set()
         raise
@@ -106,9 +108,8 @@ def checked(folder: Path) -> Iterator[None]:
         thread.join()
     if not found or _text(folder) != text:  # somebody saves in this folder just now
         return
-    if unread := [name for name in found if name in FOR_READERS]:
-        _say(f"{folder / unread[0]} is not as it was written ({NAME} beside it)")
-    if wrong := [name for name in found if name not in FOR_READERS]:
+    edited.extend(name for name in found if name in EDITED)
+    if wrong := [name for name in found if name not in EDITED]:
         what = "is" if len(wrong) == 1 else "are"
         raise InputError(
             f"{some_of(wrong)} {what} not what was written: bits changed, or bytes are missing",
@@ -138,7 +139,7 @@ def _is(path: Path, digest: str, cancelled: Event | None) -> bool:
     try:
         return digest_of(path, cancelled) == digest
     except FileNotFoundError:
-        return path.name in FOR_READERS  # whoever takes it away knows
+        return path.name in EDITED  # who reads it will tell
     except OSError:
         return False
 
@@ -171,7 +172,9 @@ def _write(folder: Path, lines: Mapping[str, str]) -> None:
     atomic.write_text(folder / NAME, f"{_head(body.encode())}\n{body}")
 
 
-def _say(line: str) -> None:
+def say_edited(folder: Path, name: str) -> None:
+    """Say that a file is not what was written, and is used: a line for a shell, a warning for Python."""
+    line = f"{folder / name} is not as it was written ({NAME} beside it)"
     if tells_the_shell():
         print(line, file=sys.stderr)
     else:

@@ -56,10 +56,15 @@ def test_every_damage_is_found_and_its_file_is_named(folder: Path, tmp_path: Pat
 
 def test_a_card_that_was_edited_is_said_and_used(folder: Path) -> None:
     (folder / "README.md").write_text("# my card")
+    with checksums.checked(folder) as edited:
+        pass
+    assert edited == ["README.md"]
     with pytest.warns(UserWarning, match=re.escape("README.md is not as it was written")):
-        load(folder)
+        checksums.say_edited(folder, "README.md")
     (folder / "README.md").unlink()
-    load(folder)
+    with checksums.checked(folder) as edited:
+        pass
+    assert not edited
 
 
 def test_other_tools_can_check_a_folder(folder: Path) -> None:
