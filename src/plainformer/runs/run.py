@@ -20,12 +20,14 @@ from plainformer.models.build import count_parameters
 from plainformer.nn.stack import scanned, unstack_layers
 from plainformer.programs import kept
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
+from plainformer.runs.capsule import Recorder
 from plainformer.runs.classification import ClassificationTask
-from plainformer.runs.finetune import tune
+from plainformer.runs.finetune import Tuning, tune
 from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_settings, old_tokenizers
 from plainformer.runs.language import LanguageTask
 from plainformer.runs.lock import RunLock
 from plainformer.runs.masked import MaskedTask
+from plainformer.runs.optimizer import optimizer_of as optimizer_of, schedule_of as schedule_of
 from plainformer.runs.task import Console, PreparedTask, Task, Tokenizers
 from plainformer.runs.translation import TranslationTask
 from plainformer.shapes import PRNGKeyArray
@@ -34,9 +36,7 @@ from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
-from plainformer.train.optimizer import make_optimizer
 from plainformer.train.scan import least_in_loop
-from plainformer.train.schedule import Schedule, make_schedule
 from plainformer.train.state import TrainState, initial_state
 from plainformer.train.step import Step, StepSettings, make_evaluation, make_step
 
@@ -86,9 +86,8 @@ def run_recipe(
         schedule = schedule_of(recipe, work.config.d_model)
         optimizer = optimizer_of(recipe, schedule)
         step = _begun_step(work, recipe, optimizer, init_key, dropout_key) if task.pretrained is None else None
-        model = (work.initial or _new_model)(work.config, init_key)
-        say(f"model: {count_parameters(model):,} parameters")
-        model, frozen, work = tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
+        begun = partial(_begun_model, work, recipe, task, init_key, pairs_key)
+        model, frozen, work = begun(say)
         state, reached = replicate(initial_state(model, optimizer, frozen), mesh), Progress()
         step = step or _step_of(work, recipe, optimizer, frozen, dropout_key)
         least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
@@ -105,7 +104,14 @@ def run_recipe(
             state = _in_loops(state, least, say)
             log = _open_log(folder, recipe, int(state.step), work.unit)
             step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
-            hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
+            again = (
+                lambda state: _in_loops(state, least, _silent),
+                lambda: replicate(initial_state(begun(_silent).model, optimizer, frozen), mesh),
+            )
+            explain = Recorder(
+                recipe, folder, frozen, dropout_key, seen["batches"], step, *again, checkpoints, log.say
+            )
+            hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, explain=explain, **seen)
             try:
                 state, reason = train(state, reached, _loop_settings(recipe), hooks)
                 if reason != "signal":
@@ -152,6 +158,24 @@ def _begin(
 
 def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:
     return KINDS[model_type_of(config)].model(config, key=key)
+
+
+def _begun_model(
+    work: PreparedTask,
+    recipe: Recipe,
+    task: Task,
+    key: PRNGKeyArray,
+    pairs_key: PRNGKeyArray,
+    say: Callable[[str], None],
+) -> Tuning:
+    """The model that training starts from: a new one, or another's, made ready to be tuned."""
+    model = (work.initial or _new_model)(work.config, key)
+    say(f"model: {count_parameters(model):,} parameters")
+    return tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
+
+
+def _silent(line: str) -> None:
+    pass
 
 
 def _open_checkpoints(folder: Path, recipe: Recipe, frozen: frozenset[str], say: Callable[[str], None]) -> Checkpoints:
@@ -237,16 +261,6 @@ def _finish(
         more = "".join(f", {name} {value:z.4f}" for name, value in work.describe(nll).items())
         those = "the last checkpoint" if len(models) == 1 else f"the last {len(models)} checkpoints"
         say(f"average of {those}: dev nll {nll:z.4f}{more}")
-
-
-def schedule_of(recipe: Recipe, d_model: int) -> Schedule:
-    """The learning rate of each step that a recipe states."""
-    return make_schedule(**recipe.schedule.model_dump(), d_model=d_model, steps=recipe.train.steps)
-
-
-def optimizer_of(recipe: Recipe, schedule: Schedule) -> optax.GradientTransformation:
-    """The optimizer that a recipe states."""
-    return make_optimizer(schedule, **recipe.optimizer.model_dump())
 
 
 def _loop_settings(recipe: Recipe) -> LoopSettings:

@@ -186,6 +186,13 @@ class Checkpoints:
             )
         return None
 
+    def newest(self, like: TrainState) -> TrainState | None:
+        """The state of the newest checkpoint, as `restore` gives it; one that cannot be read is passed over."""
+        for step in reversed(self.steps()):
+            with suppress(Exception):  # as in `restore`
+                return self._read(step, like).state
+        return None
+
     def models(self, like: TrainState) -> list[eqx.Module]:
         """The models of all checkpoints that are kept, oldest first: what an average is made of.
 
@@ -231,11 +238,11 @@ class Checkpoints:
         if _checksum(read.state) != read.beside["checksum"]:
             raise ValueError("its arrays are not those that were saved")
         structure = jax.tree.structure(eqx.filter(like, eqx.is_array))
-        arrays = jax.tree.unflatten(structure, (_named(like) | read.state).values())
+        arrays = jax.tree.unflatten(structure, (named_arrays(like) | read.state).values())
         return Restored(eqx.combine(arrays, eqx.filter(like, eqx.is_array, inverse=True)), read.beside["notes"])
 
     def _saved(self, state: TrainState) -> dict[str, Any]:
-        return {name: array for name, array in _named(state).items() if name not in self._left_out}
+        return {name: array for name, array in named_arrays(state).items() if name not in self._left_out}
 
     def _check_room(self, arrays: dict[str, Any]) -> None:
         """A disk that is too full is found before a checkpoint is begun, not in its middle."""
@@ -253,11 +260,24 @@ class Checkpoints:
             ) from failure
 
 
-def _named(state: TrainState) -> dict[str, Any]:
+def named_arrays(state: TrainState) -> dict[str, Any]:
     """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested, nor on whether
     layers are in a loop: those are taken apart in the host's memory, not on a device that may be full."""
     arrays = unstack_layers(eqx.filter(state, eqx.is_array), take=lambda leaf, index: np.array(np.asarray(leaf)[index]))
     return named_leaves(arrays)
+
+
+def bad_arrays(tree: Any) -> list[str]:
+    """The arrays of a tree that hold numbers that are not finite, by name. Looked for on the host, where nothing has to
+    be compiled; of arrays that other processes have parts of, on the devices."""
+
+    def is_good(array: Any) -> bool:
+        if isinstance(array, jax.Array) and not array.is_fully_addressable:
+            return bool(jax.numpy.isfinite(array).all())
+        return bool(np.isfinite(np.asarray(array)).all())
+
+    arrays = named_leaves(eqx.filter(tree, eqx.is_inexact_array))
+    return [name for name, array in arrays.items() if not is_good(array)]
 
 
 def _checksum(arrays: Mapping[str, Any]) -> int:

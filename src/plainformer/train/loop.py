@@ -15,7 +15,7 @@ import jax
 from plainformer.errors import WorkError
 from plainformer.nn.stack import unstack_layers
 from plainformer.objective import LossSums
-from plainformer.train.checkpoint import Checkpoints
+from plainformer.train.checkpoint import Checkpoints, bad_arrays
 from plainformer.train.log import Log
 from plainformer.train.schedule import Schedule
 from plainformer.train.state import TrainState, no_loss, parameter_names
@@ -67,6 +67,7 @@ class LoopHooks:
     translate: BLEU (0 to 100) of a model's greedy translations of the dev set.
     samples: lines to show of what a model makes of some of the dev set.
     keep_best: told of a model that is the best so far.
+    explain: told of a state that left the finite numbers, says what was the first and how to see it again.
     """
 
     batches: Callable[[int], Iterable[Any]]
@@ -79,6 +80,7 @@ class LoopHooks:
     translate: Callable[[eqx.Module], float] | None = None
     samples: Callable[[eqx.Module], Iterable[str]] | None = None
     keep_best: Callable[[eqx.Module], None] = field(default=lambda model: None)
+    explain: Callable[[TrainState], str | None] = field(default=lambda state: None)
 
 
 def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: LoopHooks) -> tuple[TrainState, str]:
@@ -116,7 +118,7 @@ def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: 
             if interrupted():
                 reason = "signal"
             if _due(step, settings.save_every, settings.steps) or reason != "done":
-                _refuse_non_finite(state)
+                _refuse_non_finite(state, hooks, to_save=True)
                 hooks.checkpoints.save(state, progress.notes())
             if reason != "done":
                 break
@@ -135,7 +137,7 @@ def _due(step: int, every: int, last: int | None = None) -> bool:
 def _report(state: TrainState, step: int, clock: float, hooks: LoopHooks) -> tuple[TrainState, float]:
     """Log the means since the last line; the state with its sums back at zero, and the time now."""
     sums = jax.device_get(state.since_log)  # waits for the step to be done
-    _refuse_non_finite(state)
+    _refuse_non_finite(state, hooks)
     now = time.monotonic()
     values = {
         **_means(sums),
@@ -151,7 +153,7 @@ def _report(state: TrainState, step: int, clock: float, hooks: LoopHooks) -> tup
 
 def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSettings, hooks: LoopHooks) -> None:
     """Measure the dev set, remember whether it is the best so far. Raises WorkError as `_refuse_non_finite` does."""
-    _refuse_non_finite(state)  # or what stood still since would be measured under the step's name
+    _refuse_non_finite(state, hooks)  # or what stood still since would be measured under the step's name
     values: dict[str, float] = {}
     if hooks.evaluate and _due(step, settings.evaluate_every, settings.steps):
         values |= _means(jax.device_get(hooks.evaluate(state.model)))
@@ -187,17 +189,26 @@ def _means(sums: LossSums) -> dict[str, float]:
     }
 
 
-def _refuse_non_finite(state: TrainState) -> None:
-    """Raises WorkError, naming step and parameter groups, where training has left the finite numbers."""
-    if not (step := int(state.bad_step)):
+def _refuse_non_finite(state: TrainState, hooks: LoopHooks, *, to_save: bool = False) -> None:
+    """Raises WorkError, naming step and parameter groups, where training has left the finite numbers.
+
+    What is `to_save` is looked at itself, too: an update can overflow though loss and gradients are finite.
+    """
+    step, names = int(state.bad_step), []
+    if step:
+        groups = zip(parameter_names(state.model), jax.device_get(state.bad_groups), strict=True)
+        names = [name for name, bad in groups if bad]
+    elif not to_save or not (names := bad_arrays((state.model, state.optimizer_state))):
         return
-    names = [
-        name for name, bad in zip(parameter_names(state.model), jax.device_get(state.bad_groups), strict=True) if bad
-    ]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    what = f"the gradients of {', '.join(names[:3])}{more} are" if names else "the loss is"
+    if step:
+        what = f"at step {step} " + (f"the gradients of {', '.join(names[:3])}{more} are" if names else "the loss is")
+    else:
+        listed = ", ".join(name.partition(".")[2] for name in names[:3])
+        what = f"after step {int(state.step)} {listed}{more} {'is' if len(names) == 1 else 'are'}"
+    what, why = f"{what} not finite, and training stopped", hooks.explain(state)
     raise WorkError(
-        f"at step {step} {what} not finite, and training stopped",
+        f"{what}; {why}" if why else what,
         fix="start another run with a lower schedule.peak or with optimizer.clip; what this one has saved is kept",
     )
 

@@ -102,7 +102,7 @@ class _Evaluation:
     turns: list[int] = field(default_factory=list)
 
 
-def first_non_finite(function: Callable[..., Any], *args: Any, names: Sequence[str]) -> Site | None:
+def first_non_finite(function: Callable[..., Any], *args: Any, names: Sequence[str]) -> Site | list[Any]:
     """Where the first number that is not finite comes from that an output of `function(*args)` depends on.
 
     Args:
@@ -111,7 +111,7 @@ def first_non_finite(function: Callable[..., Any], *args: Any, names: Sequence[s
         names: what their leaves are called, in the order of the leaves.
 
     Returns:
-        the operation; None where all outputs are finite.
+        the operation or, where all outputs are finite, these.
     """
     closed = jax.make_jaxpr(function)(*args)
     given = [_given(leaf, name) for leaf, name in zip(jax.tree.leaves(args), names, strict=True)]
@@ -121,7 +121,7 @@ def first_non_finite(function: Callable[..., Any], *args: Any, names: Sequence[s
     except _Found as found:
         return _origin(found.bad)
     bad = next((value.bad for value in outputs if value.bad), None)
-    return None if bad is None else _origin(bad)
+    return [value.array for value in outputs] if bad is None else _origin(bad)
 
 
 def _given(leaf: Any, name: str) -> _Value:
@@ -131,7 +131,7 @@ def _given(leaf: Any, name: str) -> _Value:
     return value
 
 
-def _origin(bad: _Bad) -> Site | None:
+def _origin(bad: _Bad) -> Site:
     """Back from a value that is not finite to the first operation that made one, or was given one."""
     seen: dict[int, _Bad] = {}
     waiting = [bad]
@@ -141,11 +141,13 @@ def _origin(bad: _Bad) -> Site | None:
             seen[id(one)] = one
             waiting.extend(one.parents)
     made = [one for one in seen.values() if one.site and (one.own or any(above.given for above in one.parents))]
-    if not made:
-        return None
-    first = min(made, key=lambda one: one.order)
-    assert first.site is not None
-    return first.site(next((above.given for above in first.parents if above.given and not first.own), None))
+    # Without one, an output is an argument, or an infinity of the code reached it.
+    first = min(made or [one for one in seen.values() if one.site], key=lambda one: one.order, default=None)
+    given = next((one.given for one in seen.values() if one.given), None)
+    if first is None or first.site is None:
+        return Site("none", "", "update", "", "", "NaN" if bad.has_nan else "inf", int(bad.mask.sum()), bad.mask.size,
+                    (), bad.mask.shape, given, ())
+    return first.site(None if first.own else next((above.given for above in first.parents if above.given), None))
 
 
 def _evaluate(closed: Any, args: Sequence[_Value], at: _Evaluation, wanted: frozenset[int] | set[int] = frozenset()) -> list[_Value]:
@@ -381,7 +383,8 @@ def _scope_of(stack: str, turns: tuple[int, ...]) -> tuple[str, str]:
     """Scope and direction from JAX's stack of names: `transpose(jvp(decoder))/layer_1/self_attention`."""
     direction = "backward" if "transpose(" in stack else "forward" if "jvp(" in stack else "update"
     parts = [part for part in re.split(r"[/()]", stack) if part not in ("", "jvp", "transpose", "checkpoint", "rematted_computation") and "->" not in part]
-    return "/".join(_numbered(parts, turns)), direction
+    names = list(_numbered(parts, turns))
+    return "/".join(name for name, before in zip(names, ["", *names], strict=False) if name != before), direction
 
 
 def _numbered(parts: list[str], turns: tuple[int, ...]) -> Iterator[str]:
