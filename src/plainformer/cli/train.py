@@ -1,7 +1,7 @@
 """`plainformer train`: from a recipe to a measured model."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +10,9 @@ import typer
 from plainformer.cli.own_data import own_data
 from plainformer.cli.progress import show_progress
 from plainformer.cli.recipes import names
+from plainformer.cli.supervisor import heed_supervisor, supervise, training
 from plainformer.cli.usage import STDIN
-from plainformer.cli.work import begin_work
+from plainformer.cli.work import begin_work, say_aside
 from plainformer.errors import InputError
 from plainformer.files.toml import inline, key_of
 from plainformer.spelling import Said, command, option
@@ -63,6 +64,9 @@ def train(
         typer.Option(metavar="FILE", help="A file or glob of text (may be given again); short for --set data.text=…"),
     ] = None,
     set: Set = None,
+    restarts: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
+    ] = 0,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
@@ -76,6 +80,10 @@ def train(
     changes = [*(set or []), *starting_from(start)]
     loaded = _loaded(recipe, changes, data=data or (), text=text or (), source=source, target=target)
     folder = run or Path("runs") / loaded.name
+    if restarts:
+        own = {"data": data, "text": text, "source": source, "target": target, "from": start, "set": set}
+        raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
+    heed_supervisor()
 
     if loaded.train.compute_dtype == "float32":
         begin_cpu_kernels()
@@ -95,6 +103,22 @@ def train(
         evaluate_run(folder, say=typer.echo, progress=show_progress)
     typer.echo(f"its curves: {command('plainformer', 'plot', folder)}")
     typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=command(folder))}")
+
+
+def _supervised(
+    recipe: str, run: Path, restarts: int, own: Mapping[str, Sequence[str] | str | None], *, resume: bool, overwrite: bool
+) -> int:
+    """Train in a process that is started again should it die (`supervisor`); its exit code."""
+    if recipe == STDIN:
+        fix = "save it as a file, and name that"
+        raise InputError("a training that is to be started again reads its recipe more than once", fix=fix)
+    words = ["--run", str(run)]
+    for name, given in own.items():
+        for one in [given] if isinstance(given, str) else given or ():
+            words.append(f"--{name}={one}")
+    first = [*words, *["--resume"] * resume, *["--overwrite"] * overwrite, "--", recipe]
+    again = [*words, "--resume", "--", recipe]
+    return supervise(training(first), training(again), run, restarts, say_aside)
 
 
 _TRY = {
