@@ -40,11 +40,13 @@ class Progress:
 
     best: the best dev figure so far (lower is better: BLEU enters negated), and the step that had it.
     stale: evaluations since then.
+    pending: the step whose look at the dev set a signal cut short, so that it is taken on resuming; 0 without one.
     """
 
     best: float = math.inf
     best_step: int = 0
     stale: int = 0
+    pending: int = 0
 
     def notes(self) -> dict[str, Any]:
         # JSON has no infinity.
@@ -53,7 +55,7 @@ class Progress:
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "Progress":
         best = math.inf if notes["best"] is None else notes["best"]
-        return cls(best, notes["best_step"], notes["stale"])
+        return cls(best, notes["best_step"], notes["stale"], notes.get("pending", 0))
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,10 @@ def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: 
     reason = "done"
     clock = time.monotonic()
     with _interruption() as interrupted:
+        if progress.pending:
+            clock, cut = _look(state, progress.pending, progress, settings, hooks, interrupted, clock)
+            if cut is not None:
+                return state, cut
         start = int(state.step) + 1
         # The step is counted here: reading it off the state would wait for the device.
         for step, batch in enumerate(hooks.batches(start), start):
@@ -108,11 +114,8 @@ def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: 
 
             # 3. look at the dev set
             if _due(step, settings.evaluate_every, settings.steps) or _due(step, settings.bleu_every):
-                began = time.monotonic()
-                _evaluate(state, step, progress, settings, hooks)
-                clock += time.monotonic() - began
-                if _gave_up(progress, settings):
-                    reason = "patience"
+                clock, cut = _look(state, step, progress, settings, hooks, interrupted, clock)
+                reason = cut or reason
 
             # 4. save, and leave if asked to
             if interrupted():
@@ -151,15 +154,41 @@ def _report(state: TrainState, step: int, clock: float, hooks: LoopHooks) -> tup
     return eqx.tree_at(lambda s: s.since_log, state, fresh), now
 
 
-def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSettings, hooks: LoopHooks) -> None:
+def _look(
+    state: TrainState,
+    step: int,
+    progress: Progress,
+    settings: LoopSettings,
+    hooks: LoopHooks,
+    interrupted: "Interruption",
+    clock: float,
+) -> tuple[float, str | None]:
+    """Look at the dev set, unless a signal asks to save in time; the clock without that, and why to end, if so."""
+    began, progress.pending = time.monotonic(), step
+    try:
+        _evaluate(state, step, progress, settings, hooks, interrupted)
+    except _CutShort:  # what is no longer pending has only lost the samples that it was to show
+        return clock, "signal"
+    return clock + time.monotonic() - began, "patience" if _gave_up(progress, settings) else None
+
+
+def _evaluate(
+    state: TrainState,
+    step: int,
+    progress: Progress,
+    settings: LoopSettings,
+    hooks: LoopHooks,
+    interrupted: "Interruption",
+) -> None:
     """Measure the dev set, remember whether it is the best so far. Raises WorkError as `_refuse_non_finite` does."""
     _refuse_non_finite(state, hooks)  # or what stood still since would be measured under the step's name
     values: dict[str, float] = {}
-    if hooks.evaluate and _due(step, settings.evaluate_every, settings.steps):
-        values |= _means(jax.device_get(hooks.evaluate(state.model)))
-        values |= hooks.describe(values["nll"])
-    if hooks.translate and _due(step, settings.bleu_every, settings.steps):
-        values["bleu"] = hooks.translate(unstack_layers(state.model))
+    with interrupted.cutting_short():
+        if hooks.evaluate and _due(step, settings.evaluate_every, settings.steps):
+            values |= _means(jax.device_get(hooks.evaluate(state.model)))
+            values |= hooks.describe(values["nll"])
+        if hooks.translate and _due(step, settings.bleu_every, settings.steps):
+            values["bleu"] = hooks.translate(unstack_layers(state.model))
     judged = values.get(settings.best_by)
     if judged is not None:
         figure = -judged if settings.best_by == "bleu" else judged
@@ -172,9 +201,11 @@ def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSe
         hooks.log.metrics("dev", step, values)
         shown = "  ".join(f"{name} {value:z.4g}" for name, value in values.items() if name != "tokens")
         hooks.log.say(f"step {step:,}  dev: {shown}{'  (best)' if progress.best_step == step else ''}")
+    progress.pending = 0
     if hooks.samples:
-        for line in hooks.samples(unstack_layers(state.model)):
-            hooks.log.say(line)
+        with interrupted.cutting_short():
+            for line in hooks.samples(unstack_layers(state.model)):
+                hooks.log.say(line)
 
 
 def _means(sums: LossSums) -> dict[str, float]:
@@ -213,22 +244,48 @@ def _refuse_non_finite(state: TrainState, hooks: LoopHooks, *, to_save: bool = F
     )
 
 
-@contextmanager
-def _interruption() -> Iterator[Callable[[], bool]]:
+class _CutShort(BaseException):
+    """A signal came while the dev set was looked at. No Exception, which a library might take for one of its own."""
+
+
+class Interruption:
     """Whether SIGINT or SIGTERM has come: the first finishes the step and saves, a second ends at once."""
-    came: list[int] = []
 
-    def note(number: int, frame: FrameType | None) -> None:
-        if came:
+    def __init__(self) -> None:
+        self._came, self._cuts = False, False
+
+    def __call__(self) -> bool:
+        return self._came
+
+    @contextmanager
+    def cutting_short(self) -> Iterator[None]:
+        """What is inside takes long and changes nothing: a signal leaves it by _CutShort."""
+        if self._came:
+            raise _CutShort
+        self._cuts = True
+        try:
+            yield
+        finally:
+            self._cuts = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        if self._came:
             raise KeyboardInterrupt
-        came.append(number)
+        self._came = True
+        if self._cuts:
+            self._cuts = False
+            raise _CutShort
 
+
+@contextmanager
+def _interruption() -> Iterator[Interruption]:
+    came = Interruption()
     try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, came.note) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not the main thread: signals are another thread's
         before = {}
     try:
-        yield lambda: bool(came)
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
