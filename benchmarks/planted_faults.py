@@ -1,5 +1,5 @@
-"""Are planted faults named? NaN and infinity at sites of a translator and a language model: parameters, operations forward
-and backward, data. Prints one line a site, and how many were named rightly.
+"""Are planted faults named? NaN and infinity at sites of a translator and a language model: parameters, operations
+forward and backward, data. Prints one line a site, and how many were named rightly.
 
     python benchmarks/planted_faults.py [SEED]
 """
@@ -12,7 +12,6 @@ from typing import Any
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from plainformer.data.block import Blocks
@@ -21,7 +20,7 @@ from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, 
 from plainformer.models.parameters import named_parameters
 from plainformer.nn.attention import MultiHeadAttention
 from plainformer.nn.feed_forward import FeedForward
-from plainformer.nn.layer import DecoderLayer, EncoderLayer
+from plainformer.nn.layer import EncoderLayer
 from plainformer.objective import LanguageObjective, TranslationObjective
 from plainformer.train.capsule import names_of_arguments, said
 from plainformer.train.non_finite import Site, first_non_finite
@@ -50,7 +49,11 @@ def language_model() -> tuple[Any, Any, Any]:
     config = LanguageModelConfig(vocab=VOCAB, context=TARGET, layers=3, d_model=12, d_ff=20, heads=2)
     chance = np.random.default_rng(4)
     ids = lambda: chance.integers(0, VOCAB, (ROWS, TARGET)).astype(np.int32)  # noqa: E731
-    return LanguageModel(config, key=jax.random.key(0)), Blocks(ids(), ids(), np.ones((ROWS, TARGET), bool)), LanguageObjective()
+    return (
+        LanguageModel(config, key=jax.random.key(0)),
+        Blocks(ids(), ids(), np.ones((ROWS, TARGET), bool)),
+        LanguageObjective(),
+    )
 
 
 def look(model: Any, batch: Any, objective: Any) -> Site | None:
@@ -118,8 +121,16 @@ def sites(chance: np.random.Generator) -> Iterator[tuple[str, Callable[[], Site 
             for kind, call, scope in (
                 (FeedForward, 1, "encoder/1/feed_forward" if make is translator else "1/feed_forward"),
                 (MultiHeadAttention, 0, "encoder/0/self_attention" if make is translator else "0/self_attention"),
-                (MultiHeadAttention, 3 if make is translator else 2, "decoder/0/cross_attention" if make is translator else "2/self_attention"),
-                (FeedForward, 3 if make is translator else 2, "decoder/1/feed_forward" if make is translator else "2/feed_forward"),
+                (
+                    MultiHeadAttention,
+                    3 if make is translator else 2,
+                    "decoder/0/cross_attention" if make is translator else "2/self_attention",
+                ),
+                (
+                    FeedForward,
+                    3 if make is translator else 2,
+                    "decoder/1/feed_forward" if make is translator else "2/feed_forward",
+                ),
                 (EncoderLayer, 1, "encoder/1" if make is translator else "1"),
             ):
                 yield _operation(make(), kind, call, values[chance.integers(3)], direction, scope)

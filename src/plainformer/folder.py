@@ -1,6 +1,7 @@
 """The model folder: weights, configuration, tokenizers, generation settings and a card, in the Hugging Face layout.
 
-    config.json  model.safetensors  tokenizer.json  [target_tokenizer.json]  generation_config.json  README.md  SHA256SUMS
+    config.json  model.safetensors  tokenizer.json  [target_tokenizer.json]  generation_config.json  README.md
+    SHA256SUMS
 
 Instead of the weights there may be those of an adapter (`adapter.py`), which are added to another model's when read.
 Nothing in it is executable. Every file is written whole or not at all, so a reader never meets half of one.

@@ -1,4 +1,4 @@
-"""`train --restarts`: started again after a crash, not without progress; signals pass through; nothing is left behind."""
+"""`train --restarts`: started again after a crash, not without progress; signals pass; nothing is left behind."""
 
 import os
 import re

@@ -27,7 +27,9 @@ def replay(
     found, about = replayed(capsule, set or ())
     changed = f" with {', '.join(set)}" if set else ""
     versions = about["versions"]
-    typer.echo(f"step {about['step']} of a {about['task']} run (plainformer {versions['plainformer']}, jax {versions['jax']})")
+    typer.echo(
+        f"step {about['step']} of a {about['task']} run (plainformer {versions['plainformer']}, jax {versions['jax']})"
+    )
     if found.site is None:
         figures = f"loss {found.loss:.4f}, gradient norm {found.norm:.4g}, largest update {found.update:.3g}"
         typer.echo(f"every number is finite{changed}: {figures}")

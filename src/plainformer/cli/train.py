@@ -106,7 +106,13 @@ def train(
 
 
 def _supervised(
-    recipe: str, run: Path, restarts: int, own: Mapping[str, Sequence[str] | str | None], *, resume: bool, overwrite: bool
+    recipe: str,
+    run: Path,
+    restarts: int,
+    own: Mapping[str, Sequence[str] | str | None],
+    *,
+    resume: bool,
+    overwrite: bool,
 ) -> int:
     """Train in a process that is started again should it die (`supervisor`); its exit code."""
     if recipe == STDIN:
@@ -114,8 +120,7 @@ def _supervised(
         raise InputError("a training that is to be started again reads its recipe more than once", fix=fix)
     words = ["--run", str(run)]
     for name, given in own.items():
-        for one in [given] if isinstance(given, str) else given or ():
-            words.append(f"--{name}={one}")
+        words.extend(f"--{name}={one}" for one in ([given] if isinstance(given, str) else given or ()))
     first = [*words, *["--resume"] * resume, *["--overwrite"] * overwrite, "--", recipe]
     again = [*words, "--resume", "--", recipe]
     return supervise(training(first), training(again), run, restarts, say_aside)

@@ -13,7 +13,7 @@ _note: ContextVar[Callable[[Path, Path], None] | None] = ContextVar("note", defa
 
 @contextmanager
 def noting(note: Callable[[Path, Path], None]) -> Iterator[None]:
-    """While this lasts, `note(partial, path)` is told of each file that is whole, before it takes the place of `path`."""
+    """While this lasts, `note(partial, path)` is told of each whole file before it takes the place of `path`."""
     token = _note.set(note)
     try:
         yield

@@ -1,8 +1,8 @@
 """`SHA256SUMS` beside the files of a folder: what is read is what was written, to the bit.
 
-The format is that of the command `sha256sum`, which can check a folder anywhere: `sha256sum -c SHA256SUMS`. A first line,
-a comment to that command, has the checksum of the lines below it, so that a list that was cut short is found too. A
-folder without the file, such as one of another library, is read as it is.
+The format is that of the command `sha256sum`, which can check a folder anywhere: `sha256sum -c SHA256SUMS`. A first
+line, a comment to that command, has the checksum of the lines below it, so that a list that was cut short is found too.
+A folder without the file, such as one of another library, is read as it is.
 """
 
 import hashlib

@@ -66,7 +66,7 @@ class Replayed(NamedTuple):
 def replayed(recipe: Recipe, capsule: Capsule, frozen: frozenset[str]) -> Replayed:
     """The step of a capsule, operation by operation, as `recipe` says, its layers written out, on one device."""
     objective, kind = LEARNT[recipe.task]
-    loss: Any = getattr(recipe, "loss")
+    loss: Any = recipe.loss
     how, smoothing = recipe.train, loss.label_smoothing
     optimizer = optimizer_of(recipe, schedule_of(recipe, capsule.state.model.config.d_model))  # type: ignore[attr-defined]
     settings = StepSettings(how.accumulate, how.compute_dtype, frozen)
@@ -95,7 +95,7 @@ def _is_none(leaf: Any) -> bool:
 
 
 def replay(folder: Path, changes: Sequence[str] = ()) -> tuple[Replayed, Mapping[str, Any]]:
-    """The step of the capsule in a folder, done again with some settings of its recipe changed; and what is known of it.
+    """The step of the capsule in a folder, done again with some settings of its recipe changed; what is known of it.
 
     Raises:
         InputError: there is no capsule, it is damaged, or the settings do not go with its arrays.
@@ -107,7 +107,7 @@ def replay(folder: Path, changes: Sequence[str] = ()) -> tuple[Replayed, Mapping
             fix = f"what can change begins with {', '.join(CHANGEABLE)}"
             raise InputError(f"{line.partition(':')[0]} is part of no step that is done again", where="--set", fix=fix)
     frozen, config = frozenset(about["frozen"]), KINDS[about["model_type"]].config.from_dict(dict(about["config"]))
-    shape: Any = getattr(recipe, "model")
+    shape: Any = recipe.model
     if shape.dropout is not None:
         config = replace(config, dropout=shape.dropout)
     optimizer = optimizer_of(recipe, schedule_of(recipe, config.d_model))

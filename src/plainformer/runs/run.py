@@ -33,6 +33,7 @@ from plainformer.runs.translation import TranslationTask
 from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
+from plainformer.train.divergence import Divergence, make_norms
 from plainformer.train.log import Log
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
@@ -108,10 +109,12 @@ def run_recipe(
                 lambda state: _in_loops(state, least, _silent),
                 lambda: replicate(initial_state(begun(_silent).model, optimizer, frozen), mesh),
             )
-            explain = Recorder(
-                recipe, folder, frozen, dropout_key, seen["batches"], step, *again, checkpoints, log.say
-            )
-            hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, explain=explain, **seen)
+            explain = Recorder(recipe, folder, frozen, dropout_key, seen["batches"], step, *again, checkpoints, log.say)
+            seen |= {"explain": explain, "divergence": Divergence(log.say)}
+            if recipe.train.log_norms:
+                settings = _step_settings(recipe, frozen)
+                seen["norms"] = make_norms(work.objective, optimizer, settings, dropout_key)
+            hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
             try:
                 state, reason = train(state, reached, _loop_settings(recipe), hooks)
                 if reason != "signal":
@@ -202,10 +205,13 @@ def _step_of(
     key: PRNGKeyArray,
 ) -> Step:
     """The task's step."""
+    made_of = recipe.optimizer.model_dump(), recipe.schedule.model_dump(), work.config.d_model, recipe.train.steps
+    return make_step(work.objective, optimizer, _step_settings(recipe, frozen), key, made_of=made_of)
+
+
+def _step_settings(recipe: Recipe, frozen: frozenset[str]) -> StepSettings:
     how = recipe.train
-    settings = StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
-    made_of = recipe.optimizer.model_dump(), recipe.schedule.model_dump(), work.config.d_model, how.steps
-    return make_step(work.objective, optimizer, settings, key, made_of=made_of)
+    return StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
 
 
 def _begun_step(

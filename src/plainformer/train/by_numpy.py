@@ -1,4 +1,4 @@
-"""JAX's commonest operations by NumPy: a step that is computed once, operation by operation, compiles nothing for them."""
+"""JAX's commonest operations by NumPy: a step that is computed but once compiles nothing for them."""
 
 import math
 from collections.abc import Callable
@@ -58,7 +58,9 @@ def _dot(arrays: Arrays, params: Any) -> Any:
     right_free = [axis for axis in range(right.ndim) if axis not in (*right_sum, *right_batch)]
     batch = [left.shape[axis] for axis in left_batch]
     free = [left.shape[axis] for axis in left_free], [right.shape[axis] for axis in right_free]
-    inner, count, rows, columns = (math.prod(sizes) for sizes in ((left.shape[axis] for axis in left_sum), batch, *free))
+    inner, count, rows, columns = (
+        math.prod(sizes) for sizes in ((left.shape[axis] for axis in left_sum), batch, *free)
+    )
     one = left.transpose((*left_batch, *left_free, *left_sum)).reshape(count, rows, inner)
     other = right.transpose((*right_batch, *right_sum, *right_free)).reshape(count, inner, columns)
     return np.matmul(one, other).reshape((*batch, *free[0], *free[1]))
@@ -66,9 +68,8 @@ def _dot(arrays: Arrays, params: Any) -> Any:
 
 def _pad(arrays: Arrays, params: Any) -> Any:
     array, value = arrays
-    for axis, (low, high, inside) in enumerate(params["padding_config"]):
-        if low < 0 or high < 0 or inside:
-            return None
+    if any(low < 0 or high < 0 or inside for low, high, inside in params["padding_config"]):
+        return None
     return np.pad(array, [(low, high) for low, high, _ in params["padding_config"]], constant_values=value)
 
 
@@ -137,5 +138,5 @@ def by_numpy(name: str, arrays: list[Any], params: Any, shape: tuple[int, ...], 
 
 
 def _is_plain(array: Any) -> bool:
-    """Whether an array holds numbers, and no keys of random numbers; nor is a number of Python, whose kind is unsaid."""
+    """Whether an array holds numbers, and no keys of random numbers; nor a number of Python, whose kind is unsaid."""
     return isinstance(getattr(array, "dtype", None), np.dtype)

@@ -2,8 +2,8 @@
 
     arrays.safetensors  capsule.json  recipe.toml  SHA256SUMS
 
-The arrays are the state before the step, the batch and the key of dropout. `capsule.json` says which step it was, what the
-model was made of, with which versions and on which devices, and what was found.
+The arrays are the state before the step, the batch and the key of dropout. `capsule.json` says which step it was, what
+the model was made of, with which versions and on which devices, and what was found.
 """
 
 import shutil

@@ -16,6 +16,7 @@ from plainformer.errors import WorkError
 from plainformer.nn.stack import unstack_layers
 from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints, bad_arrays
+from plainformer.train.divergence import Divergence
 from plainformer.train.log import Log
 from plainformer.train.schedule import Schedule
 from plainformer.train.state import TrainState, no_loss, parameter_names
@@ -69,6 +70,8 @@ class LoopHooks:
     translate: BLEU (0 to 100) of a model's greedy translations of the dev set.
     samples: lines to show of what a model makes of some of the dev set.
     keep_best: told of a model that is the best so far.
+    norms: of gradients, updates and parameters at a step that is to be logged, where they are asked for.
+    divergence: told of losses and states, warns.
     explain: told of a state that left the finite numbers, says what was the first and how to see it again.
     """
 
@@ -82,6 +85,8 @@ class LoopHooks:
     translate: Callable[[eqx.Module], float] | None = None
     samples: Callable[[eqx.Module], Iterable[str]] | None = None
     keep_best: Callable[[eqx.Module], None] = field(default=lambda model: None)
+    norms: Callable[[TrainState, Any], Mapping[str, Any]] | None = None
+    divergence: Divergence | None = None
     explain: Callable[[TrainState], str | None] = field(default=lambda state: None)
 
 
@@ -106,11 +111,13 @@ def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: 
         # The step is counted here: reading it off the state would wait for the device.
         for step, batch in enumerate(hooks.batches(start), start):
             # 1. update
+            is_logged = step % settings.log_every == 0 or step == settings.steps
+            norms = hooks.norms(state, batch) if hooks.norms and is_logged else None
             state = hooks.step(state, batch)
 
             # 2. report
-            if step % settings.log_every == 0 or step == settings.steps:
-                state, clock = _report(state, step, clock, hooks)
+            if is_logged:
+                state, clock = _report(state, step, clock, hooks, norms)
 
             # 3. look at the dev set
             if _due(step, settings.evaluate_every, settings.steps) or _due(step, settings.bleu_every):
@@ -122,6 +129,8 @@ def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: 
                 reason = "signal"
             if _due(step, settings.save_every, settings.steps) or reason != "done":
                 _refuse_non_finite(state, hooks, to_save=True)
+                if hooks.divergence:
+                    hooks.divergence.state(step, state)
                 hooks.checkpoints.save(state, progress.notes())
             if reason != "done":
                 break
@@ -137,7 +146,9 @@ def _due(step: int, every: int, last: int | None = None) -> bool:
     return step == last or (every > 0 and step % every == 0)
 
 
-def _report(state: TrainState, step: int, clock: float, hooks: LoopHooks) -> tuple[TrainState, float]:
+def _report(
+    state: TrainState, step: int, clock: float, hooks: LoopHooks, norms: Mapping[str, Any] | None
+) -> tuple[TrainState, float]:
     """Log the means since the last line; the state with its sums back at zero, and the time now."""
     sums = jax.device_get(state.since_log)  # waits for the step to be done
     _refuse_non_finite(state, hooks)
@@ -149,7 +160,11 @@ def _report(state: TrainState, step: int, clock: float, hooks: LoopHooks) -> tup
         "seconds": now - clock,
     }
     hooks.log.metrics("train", step, values)
+    if norms is not None:
+        hooks.log.metrics("norms", step, norms)
     hooks.log.progress(step, values)
+    if hooks.divergence:
+        hooks.divergence.loss(step, values["loss"])
     fresh = jax.device_put(no_loss(), jax.tree.map(lambda leaf: leaf.sharding, state.since_log))
     return eqx.tree_at(lambda s: s.since_log, state, fresh), now
 

@@ -1,63 +1,25 @@
 """The first number that is not finite: a step computed again operation by operation, and what went wrong traced back.
 
-A compiled step only says that something in it is not finite. Here the same function is evaluated one operation at a time;
-of each result that is not finite it is kept where, and from which operands that came. From the first output of the step
-that is not finite the way is followed back to the operation whose operands were all finite, or to a parameter or a batch
-that was not. An infinity that is written in the code and that softmax turns into zero is no fault, nor is one that no
-output depends on.
+A compiled step only says that something in it is not finite. Here the same function is evaluated one operation at a
+time; of each result that is not finite it is kept where, and from which operands that came. From the first output of
+the step that is not finite the way is followed back to the operation whose operands were all finite, or to a parameter
+or a batch that was not. An infinity that is written in the code and that softmax turns into zero is no fault, nor is
+one that no output depends on.
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.extend
 import numpy as np
 
 from plainformer.train.by_numpy import by_numpy
+from plainformer.train.site import Site, site_of
 
 LONGEST_LOOP = 4096  # iterations of a scan that are looked into one by one
 _SAME_NUMBERS = {"transpose", "reshape", "convert_element_type", "broadcast_in_dim", "squeeze", "copy", "copy_p"}
-_PACKAGE = "plainformer/"
-
-
-class Operand(NamedTuple):
-    """What an operation took: `name` is of a parameter, a part of the batch and so on, None of what was computed."""
-
-    name: str | None
-    shape: tuple[int, ...]
-    largest: float
-
-
-@dataclass(frozen=True)
-class Site:
-    """The first operation with a result that is not finite.
-
-    operation: JAX's name for it; of a kernel, the kernel's.
-    scope: the part of the model, as `nn.trace` names it: `decoder/1/cross_attention`; nothing outside of it.
-    direction: "forward", "backward" or "update".
-    function, place: where in the code: `masked_softmax`, `equations/attention.py:39`.
-    value: what came out, "NaN", "inf" or "-inf"; how many of how many; and the place of the first, in `shape`.
-    given: the parameter or the part of the batch that was not finite before, if that is why.
-    operands: what it took.
-    turn: of the loops that it is in, which turn.
-    """
-
-    operation: str
-    scope: str
-    direction: str
-    function: str
-    place: str
-    value: str
-    count: int
-    size: int
-    index: tuple[int, ...]
-    shape: tuple[int, ...]
-    given: str | None
-    operands: tuple[Operand, ...]
-    turn: tuple[int, ...] = ()
 
 
 @dataclass
@@ -145,12 +107,26 @@ def _origin(bad: _Bad) -> Site:
     first = min(made or [one for one in seen.values() if one.site], key=lambda one: one.order, default=None)
     given = next((one.given for one in seen.values() if one.given), None)
     if first is None or first.site is None:
-        return Site("none", "", "update", "", "", "NaN" if bad.has_nan else "inf", int(bad.mask.sum()), bad.mask.size,
-                    (), bad.mask.shape, given, ())
+        return Site(
+            "no operation",
+            "",
+            "update",
+            "",
+            "",
+            "NaN" if bad.has_nan else "inf",
+            int(bad.mask.sum()),
+            bad.mask.size,
+            (),
+            bad.mask.shape,
+            given,
+            (),
+        )
     return first.site(None if first.own else next((above.given for above in first.parents if above.given), None))
 
 
-def _evaluate(closed: Any, args: Sequence[_Value], at: _Evaluation, wanted: frozenset[int] | set[int] = frozenset()) -> list[_Value]:
+def _evaluate(
+    closed: Any, args: Sequence[_Value], at: _Evaluation, wanted: frozenset[int] | set[int] = frozenset()
+) -> list[_Value]:
     """The values of a jaxpr's outputs. Raises _Found at one of the `wanted` that is not finite."""
     jaxpr = closed.jaxpr
     there: dict[Any, _Value] = dict(zip(jaxpr.constvars, map(_constant, closed.consts), strict=True))
@@ -200,14 +176,13 @@ def _constant(array: Any) -> _Value:
 
 def _mask(array: Any) -> np.ndarray | None:
     """Where an array is not finite; None where it is, or holds no floating-point numbers."""
-    if not hasattr(array, "dtype") or not jax.numpy.issubdtype(array.dtype, np.inexact):
-        if not isinstance(array, float):
-            return None
+    if not isinstance(array, float) and not jax.numpy.issubdtype(getattr(array, "dtype", np.int32), np.inexact):
+        return None
     found = ~np.isfinite(np.asarray(array))
     return found if found.any() else None
 
 
-# --- one operation -----------------------------------------------------------------------------------------------------
+# --- one operation ---------------------------------------------------------------------------------------------------
 
 
 def _apply(equation: Any, values: list[_Value], at: _Evaluation) -> list[_Value]:
@@ -305,7 +280,7 @@ def _bad_result(equation: Any, values: list[_Value], array: Any, mask: np.ndarra
     turns = tuple(at.turns)
 
     def site(given: str | None) -> Site:
-        return _site(equation, values, plain, mask, given, turns)
+        return site_of(equation, [(value.name, value.array) for value in values], plain, mask, given, turns)
 
     return _Bad(mask, has_nan, at.order, tuple(parents), own, only_intended and not own, site=site)
 
@@ -341,69 +316,3 @@ def _is_elementwise(equation: Any, mask: np.ndarray) -> bool:
     if equation.primitive.name in ("dot_general", "transpose", "rev", "sort", "cumsum", "ffi_call", "custom_call"):
         return False
     return all(variable.aval.shape in ((), mask.shape) for variable in equation.invars)
-
-
-# --- its place ---------------------------------------------------------------------------------------------------------
-
-
-def _site(
-    equation: Any, values: list[_Value], array: np.ndarray, mask: np.ndarray, given: str | None, turns: tuple[int, ...]
-) -> Site:
-    index = tuple(int(place) for place in np.argwhere(mask)[0])
-    first = float(array[index])
-    scope, direction = _scope_of(str(equation.source_info.name_stack), turns)
-    function, place = _code_of(equation)
-    target = equation.params.get("target_name") or equation.params.get("call_target_name")
-    return Site(
-        operation=str(target or equation.primitive.name),
-        scope=scope,
-        direction=direction,
-        function=function,
-        place=place,
-        value="NaN" if np.isnan(first) else "inf" if first > 0 else "-inf",
-        count=int(mask.sum()),
-        size=mask.size,
-        index=index,
-        shape=mask.shape,
-        given=given,
-        operands=tuple(_operand(value) for value in values),
-        turn=turns,
-    )
-
-
-def _operand(value: _Value) -> Operand:
-    shape = tuple(np.shape(value.array))
-    if not jax.numpy.issubdtype(getattr(value.array, "dtype", np.asarray(value.array).dtype), np.number):
-        return Operand(value.name, shape, 0.0)
-    plain = np.asarray(value.array)
-    return Operand(value.name, shape, float(np.abs(plain.astype(np.float64)).max()) if plain.size else 0.0)
-
-
-def _scope_of(stack: str, turns: tuple[int, ...]) -> tuple[str, str]:
-    """Scope and direction from JAX's stack of names: `transpose(jvp(decoder))/layer_1/self_attention`."""
-    direction = "backward" if "transpose(" in stack else "forward" if "jvp(" in stack else "update"
-    parts = [part for part in re.split(r"[/()]", stack) if part not in ("", "jvp", "transpose", "checkpoint", "rematted_computation") and "->" not in part]
-    names = list(_numbered(parts, turns))
-    return "/".join(name for name, before in zip(names, ["", *names], strict=False) if name != before), direction
-
-
-def _numbered(parts: list[str], turns: tuple[int, ...]) -> Iterator[str]:
-    """Layers by their numbers alone; one in a loop by the loop's turn."""
-    for part in parts:
-        if part == "layers":
-            yield str(turns[-1]) if turns else part
-        else:
-            yield part.removeprefix("layer_")
-
-
-def _code_of(equation: Any) -> tuple[str, str]:
-    """The innermost function of this package that wrote the operation, with its file and line."""
-    trace = equation.source_info.traceback
-    for frame in () if trace is None else trace.frames:
-        at = frame.file_name.replace("\\", "/").rpartition(_PACKAGE)
-        if at[1]:
-            return frame.function_name.rpartition(".")[2], f"{at[2]}:{frame.line_num}"
-    for frame in () if trace is None else trace.frames:
-        if "/site-packages/" not in frame.file_name:
-            return frame.function_name.rpartition(".")[2], f"{frame.file_name.rpartition('/')[2]}:{frame.line_num}"
-    return "", ""
