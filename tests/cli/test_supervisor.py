@@ -72,8 +72,8 @@ def test_what_is_done_refused_or_stopped_is_left_so(tmp_path: Path, code: int) -
 
 def test_without_progress_it_ends_in_one_line(tmp_path: Path) -> None:
     code, said, count = watched(tmp_path, "-9,saves", "-9,no")
-    assert (code, count) == (-1, 4)
-    assert re.search(r"with a checkpoint of step 0, the third time in a row without progress; see", said[-1])
+    assert (code, count) == (-1, 6)
+    assert re.search(r"with a checkpoint of step 0, 5 times in a row without progress; see", said[-1])
     (tmp_path / "starts").unlink()
     code, said, count = watched(tmp_path, "-9,saves", "-9,no", restarts=2)
     assert (code, count) == (-1, 3)

@@ -17,7 +17,7 @@ from plainformer.errors import WorkError
 LEASH = "PLAINFORMER_SUPERVISOR"
 """In the environment of a process that trains, the file whose end is that of its supervisor."""
 
-FRUITLESS = 3  # attempts, one after the other, that leave no newer checkpoint
+FRUITLESS = 5  # attempts, one after the other, that leave no newer checkpoint
 LONGEST_WAIT = 60.0  # seconds
 ENDED = {0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM}
 """Exit codes after which there is nothing to start again: done, refused, or told to stop."""
@@ -62,7 +62,7 @@ def supervise(
             raise WorkError(f"{after}, and was started again {restarts} times", where=str(run))
         if fruitless == FRUITLESS:
             fix = "see what it said above; what it saved is kept"
-            raise WorkError(f"{after}, the third time in a row without progress", where=str(run), fix=fix)
+            raise WorkError(f"{after}, {FRUITLESS} times in a row without progress", where=str(run), fix=fix)
         pause = min(wait * 2**fruitless, LONGEST_WAIT) if fruitless else 0.0
         say(f"{after}; starting it again ({number + 1} of {restarts}){f' in {pause:.0f} s' if pause else ''}")
         if _told_within(pause):
