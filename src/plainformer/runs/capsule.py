@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from plainformer.data.block import Blocks
 from plainformer.data.labelled_loader import LabelledBatch
 from plainformer.data.loader import Batch
 from plainformer.data.masking import MaskedBatch
-from plainformer.errors import InputError, PlainformerError
+from plainformer.errors import InputError, PlainformerError, reason
 from plainformer.folder import KINDS, model_type_of
 from plainformer.nn.lora import adapt, named_pairs
 from plainformer.nn.stack import unstack_layers
@@ -162,19 +163,27 @@ class Recorder:
             before = self._last_good(state) or before
         if before is None:
             return "it did not happen again when the steps since the last checkpoint were done again"
-        before, step = unstack_layers(before), int(before.step) + 1
+        before, step = _on_one_device(unstack_layers(before)), int(before.step) + 1
         batch = next(iter(self.batches(step)))
         named = {name: array for name, array in batch._asdict().items() if array is not None}
-        about = {"step": step, **_about(self.recipe, before, self.frozen), "devices": _devices(named)}
-        capsule = Capsule(before, named, self.key, about)
+        devices = _devices(named)
+        about = {"step": step, **_about(self.recipe, before, self.frozen), "devices": devices}
+        capsule = Capsule(before, {name: np.asarray(array) for name, array in named.items()}, self.key, about)
         write_capsule(self.folder / FOLDER, capsule, dump_recipe(self.recipe))
-        found = replayed(self.recipe, capsule, self.frozen)
-        line = "every number is finite when one device computes it again" if found.site is None else said(found.site)
-        place = _place(found.site, before, about["devices"], self.recipe.train.accumulate)
+        line = self._found(capsule, devices)
         write_capsule(self.folder / FOLDER, capsule._replace(about={**about, "found": line}), dump_recipe(self.recipe))
-        again = command("plainformer", "replay", self.folder / FOLDER)
         at = f"step {step}: " if step != int(state.bad_step) else ""
-        return f"{at}{line}{place}; see it again: {again}"
+        return f"{at}{line}; see it again: {command('plainformer', 'replay', self.folder / FOLDER)}"
+
+    def _found(self, capsule: Capsule, devices: Mapping[str, Sequence[int]]) -> str:
+        """What the step shows when it is done again."""
+        try:
+            site = replayed(self.recipe, capsule, self.frozen).site
+        except Exception as failure:  # of an operation that JAX does not do by itself: what ended the run is to be told
+            return f"it could not be done again operation by operation ({type(failure).__name__}: {reason(failure)})"
+        if site is None:
+            return "every number is finite when one device computes it again, operation by operation"
+        return f"{said(site)}{_place(site, devices, self.recipe.train.accumulate)}"
 
     def _last_good(self, late: TrainState) -> TrainState | None:
         """The state before the first update that left the finite numbers, by the steps since the last checkpoint."""
@@ -187,6 +196,10 @@ class Recorder:
             if number >= int(late.step):
                 break
         return None
+
+
+def _on_one_device(state: TrainState) -> TrainState:
+    return jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)) if eqx.is_array(leaf) else leaf, state)
 
 
 def _about(recipe: Recipe, state: TrainState, frozen: frozenset[str]) -> dict[str, Any]:
@@ -213,10 +226,10 @@ def _devices(batch: Mapping[str, Any]) -> dict[str, list[int]]:
     return {str(device): [*where[0].indices(len(array))[:2]] for device, where in places.items() if where}
 
 
-def _place(site: Site | None, state: TrainState, devices: Mapping[str, Sequence[int]], accumulate: int) -> str:
+def _place(site: Site, devices: Mapping[str, Sequence[int]], accumulate: int) -> str:
     """Of a batch that is spread over devices, the one at fault, by the row of the batch."""
     rows = max((stop for _, stop in devices.values()), default=0)
-    if site is None or len(devices) < 2 or not site.index or accumulate > 1 or site.shape[0] % max(rows, 1):
+    if len(devices) < 2 or not site.index or accumulate > 1 or site.shape[0] % max(rows, 1):
         return ""
     row = site.index[0] * rows // site.shape[0]
     on = next((device for device, (start, stop) in devices.items() if start <= row < stop), None)
