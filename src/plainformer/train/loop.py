@@ -125,7 +125,7 @@ def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: 
                 reason = cut or reason
 
             # 4. save, and leave if asked to
-            if interrupted():
+            if interrupted(step):
                 reason = "signal"
             if _due(step, settings.save_every, settings.steps) or reason != "done":
                 _refuse_non_finite(state, hooks, to_save=True)
@@ -264,13 +264,17 @@ class _CutShort(BaseException):
 
 
 class Interruption:
-    """Whether SIGINT or SIGTERM has come: the first finishes the step and saves, a second ends at once."""
+    """Whether SIGINT or SIGTERM has come: the first finishes the step and saves, a second ends at once.
 
-    def __init__(self) -> None:
-        self._came, self._cuts = False, False
+    Args:
+        asked: of a step, whether somebody else asks to leave after it; nothing is cut short for that.
+    """
 
-    def __call__(self) -> bool:
-        return self._came
+    def __init__(self, asked: Callable[[int], bool] = lambda step: False) -> None:
+        self._came, self._cuts, self._asked = False, False, asked
+
+    def __call__(self, step: int) -> bool:
+        return self._came or self._asked(step)
 
     @contextmanager
     def cutting_short(self) -> Iterator[None]:
