@@ -27,6 +27,7 @@ from plainformer.cli import (
     merge,
     plot,
     recipes,
+    replay,
     score,
     serve,
     settings,
@@ -80,7 +81,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for verb in (
-    *(train.train, translate.translate, generate.generate, score.score),
+    *(train.train, replay.replay, translate.translate, generate.generate, score.score),
     *(fill.fill, classify.classify, embed.embed),
     serve.serve,
     *(evaluate.evaluate, info.info, merge.merge, demo.demo),

@@ -27,6 +27,15 @@ def over_mesh(mesh: str | None) -> list[str]:
     return [] if mesh is None else [Said(f"train.mesh={inline(mesh)}", option("mesh", mesh))]
 
 
+def as_options(
+    mesh: str | None, coordinator: str | None, processes: int | None, process: int | None
+) -> dict[str, str | None]:
+    """These options as they were given, by their names."""
+    numbers = {"processes": processes, "process": process}
+    words = {name: None if number is None else str(number) for name, number in numbers.items()}
+    return {"mesh": mesh, "coordinator": coordinator, **words}
+
+
 @contextmanager
 def joined(coordinator: str | None, processes: int | None, process: int | None) -> Iterator[None]:
     """While this lasts, this is one of the processes of a run, if there are several: an error in one ends it at once,

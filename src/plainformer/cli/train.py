@@ -1,18 +1,19 @@
 """`plainformer train`: from a recipe to a measured model."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plainformer.cli.own_data import own_data
-from plainformer.cli.processes import Coordinator, Mesh, Process, Processes, joined, over_mesh
+from plainformer.cli.processes import Coordinator, Mesh, Process, Processes, as_options, joined, over_mesh
 from plainformer.cli.progress import show_progress
 from plainformer.cli.recipes import names
+from plainformer.cli.supervisor import heed_supervisor, supervise, training
 from plainformer.cli.usage import STDIN
-from plainformer.cli.work import begin_work
+from plainformer.cli.work import begin_work, say_aside
 from plainformer.errors import InputError
 from plainformer.files.toml import inline, key_of
 from plainformer.spelling import Said, command, option
@@ -68,6 +69,9 @@ def train(
     processes: Processes = None,
     process: Process = None,
     set: Set = None,
+    restarts: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
+    ] = 0,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
@@ -78,12 +82,21 @@ def train(
     """
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    own = {"data": data or (), "text": text or (), "source": source, "target": target}
+    own: dict[str, Any] = {"data": data or (), "text": text or (), "source": source, "target": target}
     loaded = _loaded(recipe, [*(set or []), *starting_from(start), *over_mesh(mesh)], **own)
     folder = run or Path("runs") / loaded.name
+    if restarts:
+        own |= {"from": start, "set": set, **as_options(mesh, coordinator, processes, process)}
+        raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
+    heed_supervisor()
 
     with joined(coordinator, processes, process):
         reason = _trained(loaded, folder, resume=resume, overwrite=overwrite)
+    _scored(loaded, folder, reason)
+
+
+def _scored(loaded: "Recipe", folder: Path, reason: str) -> None:
+    """The end of a training: the score of the model, if it is done, and what to do next."""
     from plainformer.locate import find_model
     from plainformer.runs.evaluation import evaluate_run
 
@@ -107,6 +120,27 @@ def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -
 
     silence_orbax()
     return run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
+
+
+def _supervised(
+    recipe: str,
+    run: Path,
+    restarts: int,
+    own: Mapping[str, Sequence[str] | str | None],
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> int:
+    """Train in a process that is started again should it die (`supervisor`); its exit code."""
+    if recipe == STDIN:
+        fix = "save it as a file, and name that"
+        raise InputError("a training that is to be started again reads its recipe more than once", fix=fix)
+    words = ["--run", str(run)]
+    for name, given in own.items():
+        words.extend(f"--{name}={one}" for one in ([given] if isinstance(given, str) else given or ()))
+    first = [*words, *["--resume"] * resume, *["--overwrite"] * overwrite, "--", recipe]
+    again = [*words, "--resume", "--", recipe]
+    return supervise(training(first), training(again), run, restarts, say_aside)
 
 
 _TRY = {
