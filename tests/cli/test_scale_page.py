@@ -12,16 +12,16 @@ from typing import Any
 import pytest
 from small_runs import MODEL, some_text, training
 
-from pages import commands
+from pages import Page, commands
 from plainformer.mesh_shape import MeshShape
 from plainformer.recipe import load_recipe
 from plainformer.train.mesh import abstract_mesh, check_mesh
 
-PAGE = Path(__file__).parents[2] / "docs" / "scale.md"
+PAGE = Page(Path(__file__).parents[2] / "docs" / "scale.md")
 MESHES = sorted(
     {
         (words[1], words[words.index("--mesh") + 1])
-        for line in PAGE.read_text().splitlines()
+        for line in PAGE.lines
         for words in commands(line)
         if "--mesh" in words
     }

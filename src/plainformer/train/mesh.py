@@ -13,7 +13,7 @@ import equinox as eqx
 import jax
 import numpy as np
 import optax
-from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec, Sharding
 
 from plainformer.data.part import WHOLE, Part
 from plainformer.errors import InputError
@@ -239,7 +239,7 @@ def first_state(model: Any, optimizer: optax.GradientTransformation, frozen: Col
     return spread(whole, mesh)  # what is where it belongs stays there
 
 
-def put(leaf: Any, sharding: NamedSharding, part: Part = WHOLE) -> jax.Array:
+def put(leaf: Any, sharding: Sharding, part: Part = WHOLE) -> jax.Array:
     """An array spread over devices, which may be other processes', each of which has all of it, or its part, now."""
     if sharding.is_fully_addressable or (isinstance(leaf, jax.Array) and not leaf.is_fully_addressable):
         return jax.device_put(leaf, sharding)
