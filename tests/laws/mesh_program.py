@@ -43,7 +43,8 @@ def main() -> None:
                 with saved_on(name) as checkpoints:
                     checkpoints.save(state, {})
         ends[name] = state
-        leaves = batch.source, state.model.encoder.layers[0].feed_forward.inner.weight
+        model: Any = state.model
+        leaves = batch.source, model.encoder.layers[0].feed_forward.inner.weight
         parts[name] = [leaf.addressable_shards[0].data.shape for leaf in leaves]
         assert pinned_alike(state, fresh(optimizer, mesh)), "a step moved what it was given"
     for before in meshes:

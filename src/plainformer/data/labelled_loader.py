@@ -71,7 +71,8 @@ class LabelledLoader:
     def batch(self, step: int, part: Part = WHOLE) -> LabelledBatch:
         """The batch of training step `step`, counted from 1."""
         whole = self._fill(*self._epochs.batch(step))
-        return LabelledBatch(*(array[part.rows(len(whole.ids))] for array in whole))
+        own = part.rows(len(whole.ids))
+        return whole._make(array[own] for array in whole)
 
     def batches(self, first: int, last: int, part: Part = WHOLE) -> Iterator[LabelledBatch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""

@@ -167,7 +167,8 @@ class MaskedLoader:
         """The batch of training step `step`, counted from 1."""
         ids, _, valid = self._blocks.batch(step)
         whole = hide(ids, valid, self._masking, _random(self._seed, step, _STEP))
-        return MaskedBatch(*(array[part.rows(len(ids))] for array in whole))
+        own = part.rows(len(ids))
+        return whole._make(array[own] for array in whole)
 
     def batches(self, first: int, last: int, part: Part = WHOLE) -> Iterator[MaskedBatch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""

@@ -266,7 +266,7 @@ def _seen_through(work: PreparedTask, recipe: Recipe, folder: Path, mesh: Mesh, 
         "evaluate": lambda model: evaluate(scanned(model, least), dev_batches),
         "describe": work.describe,
         "translate": work.bleu and partial(_by_first, work.bleu),
-        "samples": work.samples and partial(_by_first, lambda model: [*work.samples(model)]),
+        "samples": (look := work.samples) and partial(_by_first, lambda model: [*look(model)]),
         "keep_best": lambda model: _keep(model, folder / "best", work),
     }
 
