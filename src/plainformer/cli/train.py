@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plainformer.cli.own_data import own_data
+from plainformer.cli.processes import Coordinator, Mesh, Process, Processes, as_options, joined, over_mesh
 from plainformer.cli.progress import show_progress
 from plainformer.cli.recipes import names
 from plainformer.cli.supervisor import heed_supervisor, supervise, training
@@ -25,10 +26,6 @@ Set = Annotated[
     typer.Option(
         "--set", metavar="KEY=VALUE", help="Change a setting (may be given again); plainformer settings lists them."
     ),
-]
-
-Restarts = Annotated[
-    int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
 ]
 
 RecipeName = Annotated[
@@ -67,8 +64,14 @@ def train(
         list[str] | None,
         typer.Option(metavar="FILE", help="A file or glob of text (may be given again); short for --set data.text=…"),
     ] = None,
+    mesh: Mesh = None,
+    coordinator: Coordinator = None,
+    processes: Processes = None,
+    process: Process = None,
     set: Set = None,
-    restarts: Restarts = 0,
+    restarts: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
+    ] = 0,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
@@ -77,43 +80,46 @@ def train(
 
     plainformer recipes lists the recipes, and plainformer settings all that --set can change.
     """
-    changes = _changes(set, start, exclusive=resume and overwrite)
-    loaded = _loaded(recipe, changes, data=data or (), text=text or (), source=source, target=target)
+    if resume and overwrite:
+        raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
+    own: dict[str, Any] = {"data": data or (), "text": text or (), "source": source, "target": target}
+    loaded = _loaded(recipe, [*(set or []), *starting_from(start), *over_mesh(mesh)], **own)
     folder = run or Path("runs") / loaded.name
     if restarts:
-        own = {"data": data, "text": text, "source": source, "target": target, "from": start, "set": set}
+        own |= {"from": start, "set": set, **as_options(mesh, coordinator, processes, process)}
         raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
     heed_supervisor()
-    if loaded.train.compute_dtype == "float32":
-        begin_cpu_kernels()
-    # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
-    begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
-    from plainformer.runs.evaluation import evaluate_run
-    from plainformer.runs.run import run_recipe
-    from plainformer.train.checkpoint import silence_orbax
 
-    silence_orbax()
-    reason = run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
+    with joined(coordinator, processes, process):
+        reason = _trained(loaded, folder, resume=resume, overwrite=overwrite)
+    _scored(loaded, folder, reason)
+
+
+def _scored(loaded: "Recipe", folder: Path, reason: str) -> None:
+    """The end of a training: the score of the model, if it is done, and what to do next."""
+    from plainformer.locate import find_model
+    from plainformer.runs.evaluation import evaluate_run
+
     if reason == "signal":
         typer.echo(stopped(folder))
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.has_test:
         evaluate_run(folder, say=typer.echo, progress=show_progress)
-    _say_what_next(loaded.task, folder)
+    typer.echo(f"its curves: {command('plainformer', 'plot', folder)}")
+    typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=command(folder))}")
 
 
-def _say_what_next(task: str, run: Path) -> None:
-    from plainformer.locate import find_model
+def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> str:
+    """Why the training ended."""
+    if loaded.train.compute_dtype == "float32":
+        begin_cpu_kernels()
+    # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
+    begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
+    from plainformer.runs.run import run_recipe
+    from plainformer.train.checkpoint import silence_orbax
 
-    typer.echo(f"its curves: {command('plainformer', 'plot', run)}")
-    typer.echo(f"the model is in {find_model(run)}; try: {_TRY[task].format(run=command(run))}")
-
-
-def _changes(set: list[str] | None, start: str | None, *, exclusive: bool) -> list[str]:
-    """What --set and --from change. Raises InputError where options exclude each other."""
-    if exclusive:
-        raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    return [*(set or []), *starting_from(start)]
+    silence_orbax()
+    return run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
 
 
 def _supervised(

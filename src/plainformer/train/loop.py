@@ -15,9 +15,11 @@ import jax
 from plainformer.errors import WorkError
 from plainformer.nn.stack import unstack_layers
 from plainformer.objective import LossSums
+from plainformer.train import processes
 from plainformer.train.checkpoint import Checkpoints, bad_arrays
 from plainformer.train.divergence import Divergence
 from plainformer.train.log import Log
+from plainformer.train.mesh import put
 from plainformer.train.schedule import Schedule
 from plainformer.train.state import TrainState, no_loss, parameter_names
 
@@ -165,7 +167,7 @@ def _report(
     hooks.log.progress(step, values)
     if hooks.divergence:
         hooks.divergence.loss(step, values["loss"])
-    fresh = jax.device_put(no_loss(), jax.tree.map(lambda leaf: leaf.sharding, state.since_log))
+    fresh = jax.tree.map(lambda zero, leaf: put(zero, leaf.sharding), no_loss(), state.since_log)
     return eqx.tree_at(lambda s: s.since_log, state, fresh), now
 
 
@@ -298,6 +300,11 @@ class Interruption:
 
 @contextmanager
 def _interruption() -> Iterator[Interruption]:
+    """Several processes are all asked of every step, and agree on the one after which they leave."""
+    if processes.several():
+        with processes.asked_to_stop() as asked:
+            yield Interruption(asked)
+        return
     came = Interruption()
     try:
         before = {number: signal.signal(number, came.note) for number in (signal.SIGINT, signal.SIGTERM)}
