@@ -26,6 +26,7 @@ from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_se
 from plainformer.runs.language import LanguageTask
 from plainformer.runs.lock import RunLock
 from plainformer.runs.masked import MaskedTask
+from plainformer.runs.optimizer import optimizer_of, schedule_of
 from plainformer.runs.task import Console, PreparedTask, Task, Tokenizers
 from plainformer.runs.translation import TranslationTask
 from plainformer.shapes import PRNGKeyArray
@@ -34,9 +35,7 @@ from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
 from plainformer.train.mesh import data_mesh, replicate, split_batch
-from plainformer.train.optimizer import make_optimizer
 from plainformer.train.scan import least_in_loop
-from plainformer.train.schedule import Schedule, make_schedule
 from plainformer.train.state import TrainState, initial_state
 from plainformer.train.step import Step, StepSettings, make_evaluation, make_step
 
@@ -237,16 +236,6 @@ def _finish(
         more = "".join(f", {name} {value:z.4f}" for name, value in work.describe(nll).items())
         those = "the last checkpoint" if len(models) == 1 else f"the last {len(models)} checkpoints"
         say(f"average of {those}: dev nll {nll:z.4f}{more}")
-
-
-def schedule_of(recipe: Recipe, d_model: int) -> Schedule:
-    """The learning rate of each step that a recipe states."""
-    return make_schedule(**recipe.schedule.model_dump(), d_model=d_model, steps=recipe.train.steps)
-
-
-def optimizer_of(recipe: Recipe, schedule: Schedule) -> optax.GradientTransformation:
-    """The optimizer that a recipe states."""
-    return make_optimizer(schedule, **recipe.optimizer.model_dump())
 
 
 def _loop_settings(recipe: Recipe) -> LoopSettings:
