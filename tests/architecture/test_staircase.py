@@ -20,6 +20,7 @@ FLOORS = (
         "files",
         "given",
         "lazy",
+        "mesh_shape",
         "named",
         "renamed",
         "runtime",

@@ -15,7 +15,7 @@ from tiny_run import DROPPING, OBJECTIVE, fresh_state
 
 from plainformer.runtime import compute_where_called
 from plainformer.train.checkpoint import Checkpoints
-from plainformer.train.mesh import data_mesh, replicate, split_batch
+from plainformer.train.mesh import make_mesh, split_batch, spread
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant
 from plainformer.train.state import TrainState
@@ -27,10 +27,10 @@ def main() -> None:
     # Adam divides by the size of a gradient: where that is nearly 0, eps keeps rounding noise from becoming a step.
     optimizer = make_optimizer(constant(peak=0.01), eps=1e-3, clip=1.0)
     step = make_step(OBJECTIVE, optimizer, StepSettings(), jax.random.key(23))
-    loader, ends, resumed, spread = getattr(tiny_run, sys.argv[2])(), {}, {}, {}
+    loader, ends, resumed, parts = getattr(tiny_run, sys.argv[2])(), {}, {}, {}
     for devices in (1, 8):
-        mesh = data_mesh(devices)
-        state = replicate(fresh_state(DROPPING, optimizer), mesh)
+        mesh = make_mesh(devices)
+        state = spread(fresh_state(DROPPING, optimizer), mesh)
         for number in (1, 2, 3):
             batch = split_batch(loader.batch(number), mesh)
             state = step(state, batch)
@@ -39,11 +39,11 @@ def main() -> None:
                     checkpoints.save(state, {})
         ends[devices] = state
         rows = batch.source.addressable_shards[0].data.shape[0]
-        spread[devices] = [len(array.sharding.device_set) for array in (batch.source, state.step)] + [rows]
+        parts[devices] = [len(array.sharding.device_set) for array in (batch.source, state.step)] + [rows]
     for before, devices in ((1, 8), (8, 1)):
-        mesh = data_mesh(devices)
+        mesh = make_mesh(devices)
         with saved_on(before) as checkpoints:
-            restored = checkpoints.restore(replicate(fresh_state(DROPPING, optimizer), mesh))
+            restored = checkpoints.restore(spread(fresh_state(DROPPING, optimizer), mesh))
         assert restored
         resumed[f"{before} to {devices}"] = step(restored.state, split_batch(loader.batch(3), mesh))
     start, one = parameters(fresh_state(DROPPING, optimizer)), parameters(ends[1])
@@ -53,7 +53,7 @@ def main() -> None:
         "losses": {name: float(state.since_log.loss) for name, state in (ends | resumed).items()},
         "steps": {name: int(state.step) for name, state in (ends | resumed).items()},
         "devices": {name: len(state.step.sharding.device_set) for name, state in resumed.items()},
-        "spread": spread,
+        "spread": parts,
     }
     print(json.dumps(result))
 

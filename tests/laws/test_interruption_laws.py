@@ -25,7 +25,7 @@ from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log, is_timing
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
-from plainformer.train.mesh import data_mesh, replicate, split_batch
+from plainformer.train.mesh import make_mesh, split_batch, spread
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant, noam
 from plainformer.train.state import TrainState, initial_state, parameter_names
@@ -242,10 +242,10 @@ class TinyRun:
         self.optimizer = make_optimizer(self.schedule, clip=1.0)
         self.step = make_step(OBJECTIVE, self.optimizer, StepSettings(), KEY)
         self.evaluate = make_evaluation(OBJECTIVE)
-        self.mesh = data_mesh(1)
+        self.mesh = make_mesh(1)
 
     def state(self) -> TrainState:
-        return replicate(fresh_state(DROPPING, self.optimizer), self.mesh)
+        return spread(fresh_state(DROPPING, self.optimizer), self.mesh)
 
     def go(self, folder: Path, before: dict[int, Callable[[], None]]) -> "Ended":
         """Start, or go on where `folder` has a checkpoint; `before` says what happens while a batch is made."""

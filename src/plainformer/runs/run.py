@@ -34,7 +34,7 @@ from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
-from plainformer.train.mesh import data_mesh, replicate, split_batch
+from plainformer.train.mesh import check_mesh, make_mesh, rows_of, split_batch, spread
 from plainformer.train.scan import least_in_loop
 from plainformer.train.state import TrainState, initial_state
 from plainformer.train.step import Step, StepSettings, make_evaluation, make_step
@@ -88,7 +88,7 @@ def run_recipe(
         model = (work.initial or _new_model)(work.config, init_key)
         say(f"model: {count_parameters(model):,} parameters")
         model, frozen, work = tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
-        state, reached = replicate(initial_state(model, optimizer, frozen), mesh), Progress()
+        state, reached = spread(initial_state(model, optimizer, frozen), mesh), Progress()
         step = step or _step_of(work, recipe, optimizer, frozen, dropout_key)
         least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
         del model  # which the state has, and may give up
@@ -118,11 +118,14 @@ def run_recipe(
 def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> tuple[Tokenizers, PreparedTask, Mesh]:
     """Tokenizers, the `old` run's or new ones; batches, objective and devices."""
     tokenizers = old_tokenizers(task, old) if old else task.learn_tokenizers(console)
-    mesh = data_mesh(recipe.train.mesh)
+    mesh = make_mesh(recipe.train.mesh)
     if recipe.train.tensorboard:
         require("tensorboardX", extra="tensorboard")
     task.check_needs()
-    return tokenizers, task.prepare(tokenizers, mesh.size, console), mesh
+    work = task.prepare(tokenizers, rows_of(mesh), console)
+    for notice in check_mesh(work.config, mesh):
+        console.say(notice)
+    return tokenizers, work, mesh
 
 
 @partial(jax.jit, static_argnums=0)
