@@ -59,7 +59,7 @@ CHIPS: dict[str, Chip] = {
     chip.name: chip
     for chip in (
         _gpu("a100", 312, 156, 80, 2039, 300, 25, "NVIDIA A100 80GB SXM data sheet (2021); DGX A100 data sheet"),
-        _gpu("h100", 989.4, 494.7, 80, 3350, 450, 50, "NVIDIA H100 SXM5 data sheet and architecture white paper (2022)"),
+        _gpu("h100", 989.4, 494.7, 80, 3350, 450, 50, "NVIDIA H100 SXM5 data sheet and white paper (2022)"),
         _gpu("h200", 989.4, 494.7, 141, 4800, 450, 50, "NVIDIA H200 SXM data sheet (2024)"),
         _gpu("b200", 2250, 1125, 180, 8000, 900, 50, "NVIDIA DGX B200 data sheet (2024), an eighth of it"),
         _tpu("v4", 275, 32, 1228, 150, 4096, "Google Cloud, TPU v4 system architecture"),

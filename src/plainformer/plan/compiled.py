@@ -6,6 +6,7 @@ whole mesh: what one more layer adds is what each adds, since XLA treats them al
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -118,9 +119,12 @@ def _loops(subject: Subject) -> bool:
 
 def _compile(subject: Subject, config: AnyConfig, mesh: Mesh, rows: int) -> Callable[[], Compiled]:
     """Trace the step of a model of this configuration; what is returned compiles it."""
-    platform = mesh.devices.flat[0].platform
-    with registry.unused():
-        lowered = subject.step().lower(*arguments(subject, config, mesh, rows))
+    device = mesh.devices.flat[0]
+    platform = device.platform
+    # Twins are chosen by the default device, which one that is not there cannot be.
+    here = jax.default_device(device) if platform == "cpu" else nullcontext()
+    with registry.unused(), here:
+        lowered = subject.step(mesh).lower(*arguments(subject, config, mesh, rows))
 
     def finish() -> Compiled:
         program = lowered.compile(QUICKLY if platform == "cpu" else None)
@@ -128,8 +132,6 @@ def _compile(subject: Subject, config: AnyConfig, mesh: Mesh, rows: int) -> Call
         results = sizes.output_size_in_bytes - sizes.alias_size_in_bytes
         exchanged = collectives(program.as_text(), dict(mesh.shape))
         layers = [tuple(stacks(config).values())]
-        return Compiled(
-            sizes.argument_size_in_bytes, sizes.temp_size_in_bytes, results, exchanged, platform, layers
-        )
+        return Compiled(sizes.argument_size_in_bytes, sizes.temp_size_in_bytes, results, exchanged, platform, layers)
 
     return finish

@@ -137,8 +137,10 @@ def estimate(subject: Subject, whole: Outline, shape: MeshShape, *, fused_attent
     memory = remat if is_remat else plain
     # Weights forward and backward, gradients out and in, all of the state in and out; what is kept, out and in.
     passes = 3 if is_remat else 2
-    traffic = split * (passes * parameters * shape.fsdp + 2 * memory.activations) + 3 * parameters + 2 * (
-        parameters + optimizer
+    traffic = (
+        split * (passes * parameters * shape.fsdp + 2 * memory.activations)
+        + 3 * parameters
+        + 2 * (parameters + optimizer)
     )
     return Estimate(shape, plain, remat, operations, useful, traffic, _exchanged(subject, whole, mesh, shape, share))
 

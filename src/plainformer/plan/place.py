@@ -1,7 +1,7 @@
-"""The devices that a step is compiled for: those that are here, ones that a processor plays, or ones that are not there.
+"""Devices that a step is compiled for: those here, ones that a processor plays, or ones that are not there.
 
-JAX compiles for TPUs where `libtpu` is installed, and for NVIDIA's GPUs where the extra `cuda` is, though there be none;
-XLA asks for the shape of the machine, and of a GPU for its description.
+JAX compiles for TPUs where `libtpu` is installed, and for NVIDIA's GPUs where its plugin for CUDA is, though there be
+none; XLA asks for the shape of the machine, and of a GPU for its description.
 """
 
 import importlib.util
@@ -26,14 +26,16 @@ device_description_str: "NVIDIA {name}"
 """Of an H100 or H200, as XLA describes a GPU that it compiles for."""
 
 
-def play(devices: int) -> None:
-    """Have the processor play so many devices. It does as it did where JAX was in use before."""
+def play(devices: int, *, alone: bool = True) -> None:
+    """Have the processor play so many devices, and where it is `alone`, no other be asked. Where JAX was in use before,
+    nothing changes."""
     import jax
 
     os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # or libtpu asks the network which TPUs there are
     try:
         jax.config.update("jax_num_cpu_devices", devices)
-        jax.config.update("jax_platforms", "cpu")
+        if alone:
+            jax.config.update("jax_platforms", "cpu")
     except RuntimeError:
         return
 
@@ -61,12 +63,16 @@ def absent(chip: Chip, devices: int) -> list[Any]:
         if chip.name in ("v5e", "v6e"):
             _need("libtpu", "the package libtpu")
             if devices not in TOPOLOGIES:
-                raise InputError(f"there is no {chip.name} of {devices} chips", fix="choose a power of two from 4 to 256")
+                raise InputError(
+                    f"there is no {chip.name} of {devices} chips", fix="choose a power of two from 4 to 256"
+                )
             return list(topologies.get_topology_desc(f"{chip.name}:{TOPOLOGIES[devices]}", "tpu").devices)
         if chip.name in ("h100", "h200"):
             _need("jax_plugins.xla_cuda12", "JAX for CUDA (jax[cuda12])")
             about = HOPPER.format(name=chip.name.upper(), bandwidth=int(chip.bandwidth), memory=int(chip.memory))
-            return list(topologies.get_topology_desc("", "cuda", target_config=about, topology=f"1x1x{devices}").devices)
+            return list(
+                topologies.get_topology_desc("", "cuda", target_config=about, topology=f"1x1x{devices}").devices
+            )
     except (RuntimeError, NotImplementedError) as failure:
         reason = str(failure).partition("\n")[0]
         raise InputError(f"no program can be compiled here for {chip.name}: {reason}", where="--compiler") from failure

@@ -10,6 +10,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
+from jax.sharding import Mesh
 
 from plainformer.data.block import Blocks
 from plainformer.data.bucket import LANES
@@ -20,7 +21,6 @@ from plainformer.errors import InputError
 from plainformer.folder import AnyConfig, read_config
 from plainformer.locate import find_model
 from plainformer.models.parameters import class_of
-from plainformer.models.presets import PRESETS
 from plainformer.objective import ClassificationObjective, LanguageObjective, MaskedObjective, TranslationObjective
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
 from plainformer.recipe.finetune import TuneOptions
@@ -66,7 +66,7 @@ class Subject(NamedTuple):
 
         return eqx.filter_eval_shape(first, jax.random.key(0))
 
-    def step(self) -> Step:
+    def step(self, mesh: Mesh | None = None) -> Step:
         """The update that the recipe's training compiles."""
         return make_step(self.objective, self.optimizer, self.settings, jax.random.key(0))
 
@@ -94,22 +94,6 @@ def subject_of(recipe: Recipe, shares: int, vocab: int | None = None) -> Subject
     how = recipe.train
     settings = StepSettings(how.accumulate, how.compute_dtype, frozenset(), how.remat)
     return Subject(config, objective, optimizer, settings, how.scan, batch, rows, tokens, about)
-
-
-def preset_recipe(name: str, devices: int) -> str:
-    """A recipe, as TOML, that trains the preset of a name with a batch for so many devices."""
-    preset = PRESETS[name]
-    kind = preset.config.__name__
-    if kind == "TransformerConfig":
-        task, size = "translation", f"max_tokens = 255\nbatch_tokens = {4096 * devices}\nrow_tokens = 0"
-        data = 'embedded = "phrasebook"\ndev_pairs = 10'
-    else:
-        task = "language-model" if kind == "LanguageModelConfig" else "masked-language-model"
-        data, size = 'embedded = "python-docs"', f"batch_size = {8 * devices}"
-    return (
-        f'name = "{name}"\ntask = "{task}"\n[data]\n{data}\n{size}\n[tokenizer]\nvocab_size = {preset.vocab}\n'
-        f'[model]\npreset = "{name}"\n[train]\nsteps = 100000\ncompute_dtype = "bfloat16"\n'
-    )
 
 
 def stacks(config: AnyConfig) -> Mapping[str, int]:
@@ -151,7 +135,7 @@ def _batches(recipe: Recipe, config: AnyConfig, multiple: int) -> tuple[Objectiv
     context, rows = config.context, recipe.data.batch_size  # pyright: ignore[reportAttributeAccessIssue]
     if rows % multiple:
         raise InputError(
-            f"{rows} blocks of a batch cannot be split evenly over {multiple} (devices that rows are spread over, times "
+            f"{rows} blocks of a batch cannot be split evenly over {multiple} (devices that share its rows, times "
             "microbatches)",
             where="data.batch_size",
             fix=f"choose a multiple of {multiple}",
