@@ -62,9 +62,11 @@ def plan(
         from plainformer.inspect.chart import check_picture
 
         check_picture(picture, "vl_convert")
+    from plainformer.plan.chips import chip_named
     from plainformer.plan.place import play
     from plainformer.plan.sizes import sizes
 
+    chip_named(chip)
     _, count = sizes(mesh, devices)
     play(count, alone=not measure)
     loaded = _loaded(recipe, set or [], count)

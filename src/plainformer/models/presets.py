@@ -80,10 +80,8 @@ PRESETS: dict[str, Preset] = {
     ),
     "llama-7b": Preset(
         LanguageModelConfig,
-        {
-            **{"d_model": 4096, "d_ff": 11_008, "heads": 32, "layers": 32, "context": 2048, "position": "rotary"},
-            **{"norm": "rms", "activation": "silu", "gated": True, "bias": False, "tie": False, "dropout": 0.0},
-        },
+        {"d_model": 4096, "d_ff": 11_008, "heads": 32, "layers": 32, "context": 2048, "dropout": 0.0}
+        | {"position": "rotary", "norm": "rms", "activation": "silu", "gated": True, "bias": False, "tie": False},
         32_000,
         "the smallest LLaMA (Touvron et al. 2023), for plans (plainformer plan llama-7b)",
     ),

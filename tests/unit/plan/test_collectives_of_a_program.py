@@ -76,4 +76,6 @@ ENTRY %main (p: bf16[3,4]) -> bf16[6,4] {
 
 
 def test_a_program_of_one_device_exchanges_nothing():
-    assert collectives("ENTRY %main (p: f32[3]) -> f32[3] {\n  ROOT %p = f32[3]{0} parameter(0)\n}\n", {"data": 1}) == {}
+    assert (
+        collectives("ENTRY %main (p: f32[3]) -> f32[3] {\n  ROOT %p = f32[3]{0} parameter(0)\n}\n", {"data": 1}) == {}
+    )

@@ -13,8 +13,9 @@ from plainformer.recipe import parse_recipe
 
 ROWS, CONTEXT, WIDTH, INNER, HEADS, KEYS = 6, 14, 20, 28, 4, 5
 CHANGES = [
-    f"model.d_model={WIDTH}", f"model.d_ff={INNER}", f"model.heads={HEADS}", "model.layers=3", f"data.batch_size={ROWS}",
-    f"model.context={CONTEXT}", "tokenizer.vocab_size=30", "model.pad_vocab_to=2", "train.compute_dtype=float32",
+    f"model.d_model={WIDTH}", f"model.d_ff={INNER}", f"model.heads={HEADS}", "model.layers=3",
+    f"data.batch_size={ROWS}", f"model.context={CONTEXT}",
+    "tokenizer.vocab_size=30", "model.pad_vocab_to=2", "train.compute_dtype=float32",
 ]  # fmt: skip
 
 
