@@ -67,9 +67,15 @@ def plan(
     from plainformer.plan.sizes import sizes
 
     chip_named(chip)
+    if whole and compiler == "none":
+        raise InputError(
+            "--whole compiles all layers, and --compiler none compiles nothing", fix="leave one of them out"
+        )
+    loaded = _loaded(recipe, set or [], sizes(mesh, devices)[1])
+    if mesh is None and loaded.train.mesh:
+        mesh = str(loaded.train.mesh)
     _, count = sizes(mesh, devices)
     play(count, alone=not measure)
-    loaded = _loaded(recipe, set or [], count)
     from plainformer.plan.plan import plan as planned
     from plainformer.plan.report import as_json as in_json, lines
 
@@ -97,7 +103,7 @@ def plan(
 
 def _loaded(recipe: str, changes: list[str], devices: int) -> "Recipe":
     """A recipe, or that of a preset."""
-    from plainformer.models import PRESETS
+    from plainformer.models.presets import PRESETS
     from plainformer.plan.presets import preset_recipe
     from plainformer.recipe import load_recipe, parse_recipe
 

@@ -23,10 +23,14 @@ from plainformer.train.scan import least_in_loop
 
 # What XLA does to a whole program is the same; machine code, which nobody runs, is written in a quarter of the time.
 QUICKLY = {
-    "xla_backend_optimization_level": 0,
-    "xla_cpu_use_fusion_emitters": False,
-    "xla_cpu_parallel_codegen_split_count": 1,
-    "xla_llvm_disable_expensive_passes": True,
+    "cpu": {
+        "xla_backend_optimization_level": 0,
+        "xla_cpu_use_fusion_emitters": False,
+        "xla_cpu_parallel_codegen_split_count": 1,
+        "xla_llvm_disable_expensive_passes": True,
+    },
+    # Without a GPU nothing can be tried out on it.
+    "gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False},
 }
 
 
@@ -127,7 +131,7 @@ def _compile(subject: Subject, config: AnyConfig, mesh: Mesh, rows: int) -> Call
         lowered = subject.step(mesh).lower(*arguments(subject, config, mesh, rows))
 
     def finish() -> Compiled:
-        program = lowered.compile(QUICKLY if platform == "cpu" else None)
+        program = lowered.compile(QUICKLY.get({"cuda": "gpu"}.get(platform, platform)))
         sizes = program.memory_analysis()
         results = sizes.output_size_in_bytes - sizes.alias_size_in_bytes
         exchanged = collectives(program.as_text(), dict(mesh.shape))

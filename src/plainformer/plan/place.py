@@ -27,11 +27,13 @@ device_description_str: "NVIDIA {name}"
 
 
 def play(devices: int, *, alone: bool = True) -> None:
-    """Have the processor play so many devices, and where it is `alone`, no other be asked. Where JAX was in use before,
-    nothing changes."""
+    """Have the processor play so many devices, and where it is `alone`, no other be asked; chips may be compiled for
+    that are not there. Where JAX was in use before, nothing changes."""
     import jax
 
-    os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # or libtpu asks the network which TPUs there are
+    if alone:
+        os.environ.setdefault("TPU_SKIP_MDS_QUERY", "1")  # or libtpu asks the network which TPUs there are
+        os.environ.setdefault("JAX_SKIP_CUDA_CONSTRAINTS_CHECK", "1")  # or JAX wants a GPU before it compiles for one
     try:
         jax.config.update("jax_num_cpu_devices", devices)
         if alone:
@@ -70,9 +72,9 @@ def absent(chip: Chip, devices: int) -> list[Any]:
         if chip.name in ("h100", "h200"):
             _need("jax_plugins.xla_cuda12", "JAX for CUDA (jax[cuda12])")
             about = HOPPER.format(name=chip.name.upper(), bandwidth=int(chip.bandwidth), memory=int(chip.memory))
-            return list(
-                topologies.get_topology_desc("", "cuda", target_config=about, topology=f"1x1x{devices}").devices
-            )
+            hosts = -(-devices // chip.group)
+            machine = f"1x{hosts}x{devices // hosts}"
+            return list(topologies.get_topology_desc("", "cuda", target_config=about, topology=machine).devices)
     except (RuntimeError, NotImplementedError) as failure:
         reason = str(failure).partition("\n")[0]
         raise InputError(f"no program can be compiled here for {chip.name}: {reason}", where="--compiler") from failure
