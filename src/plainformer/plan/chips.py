@@ -4,6 +4,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from plainformer.errors import InputError
+from plainformer.plan.words import Number
 
 TERA, GIGA = 1e12, 1e9
 
@@ -35,19 +36,19 @@ class Chip(NamedTuple):
     has_fused_attention: bool
     source: str
 
-    def rate(self, dtype: str) -> float:
+    def rate(self, dtype: str) -> Number:
         """Operations a second in a compute dtype."""
         return self.bfloat16 if dtype == "bfloat16" else self.float32
 
 
-def _gpu(name: str, bfloat16: float, tf32: float, memory: float, bandwidth: float, link: float, network: float,
+def _gpu(name: str, bfloat16: Number, tf32: Number, memory: Number, bandwidth: Number, link: Number, network: Number,
          source: str) -> Chip:  # fmt: skip
     """An NVIDIA GPU, eight to a host; TFLOP/s, GB, GB/s."""
     rates = bfloat16 * TERA, tf32 * TERA
     return Chip(name, *rates, memory * GIGA, bandwidth * GIGA, link * GIGA, 8, network * GIGA, True, source)
 
 
-def _tpu(name: str, bfloat16: float, memory: float, bandwidth: float, link: float, pod: int, source: str) -> Chip:
+def _tpu(name: str, bfloat16: Number, memory: Number, bandwidth: Number, link: Number, pod: int, source: str) -> Chip:
     """A TPU; TFLOP/s, GB, GB/s. Beyond its pod there is the data centre's network, 25 GB/s a host of four."""
     rate = bfloat16 * TERA
     return Chip(name, rate, rate, memory * GIGA, bandwidth * GIGA, link * GIGA, pod, 6.25 * GIGA, True, source)

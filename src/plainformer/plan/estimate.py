@@ -26,6 +26,7 @@ from plainformer.named import named_leaves
 from plainformer.plan.hlo import Amount, Collective
 from plainformer.plan.operations import Kept, Traced, trace
 from plainformer.plan.subject import Subject, stacks
+from plainformer.plan.words import Number
 from plainformer.train.mesh import abstract_mesh, shardings
 
 WIDTHS = {"float32": 4, "bfloat16": 2}
@@ -60,7 +61,7 @@ class Memory(NamedTuple):
     activations: float
 
     @property
-    def total(self) -> float:
+    def total(self) -> Number:
         return self.parameters + self.optimizer + max(self.gradients, self.activations)
 
 
@@ -145,10 +146,10 @@ def estimate(subject: Subject, whole: Outline, shape: MeshShape, *, fused_attent
     return Estimate(shape, plain, remat, operations, useful, traffic, _exchanged(subject, whole, mesh, shape, share))
 
 
-def _bytes(tree: Any, places: Any) -> float:
+def _bytes(tree: Any, places: Any) -> Number:
     """Of what a device has of the arrays of a tree."""
 
-    def of(leaf: Any, place: Any) -> float:
+    def of(leaf: Any, place: Any) -> Number:
         return 0 if place is None else math.prod(place.shard_shape(leaf.shape)) * leaf.dtype.itemsize
 
     return sum(jax.tree.leaves(jax.tree.map(of, tree, places)))
@@ -187,13 +188,13 @@ def _is_split(shape: tuple[int, ...], config: Any) -> bool:
 
 
 def _exchanged(
-    subject: Subject, whole: Outline, mesh: AbstractMesh, shape: MeshShape, share: float
+    subject: Subject, whole: Outline, mesh: AbstractMesh, shape: MeshShape, share: Number
 ) -> dict[Collective, Amount]:
     """The collectives of a step by rule."""
     width, split = WIDTHS[subject.settings.compute_dtype], subject.settings.accumulate
     found: dict[Collective, list[float]] = {}
 
-    def add(kind: str, axis: str, count: float, size: float) -> None:
+    def add(kind: str, axis: str, count: Number, size: Number) -> None:
         entry = found.setdefault(Collective(kind, axis), [0, 0.0])
         entry[0] += count
         entry[1] += size

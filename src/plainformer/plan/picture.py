@@ -12,6 +12,7 @@ from plainformer.inspect.count import Part, grouped
 from plainformer.mesh_shape import MeshShape
 from plainformer.named import named_leaves
 from plainformer.plan.plan import Plan
+from plainformer.plan.words import Number
 from plainformer.train.mesh import abstract_mesh, shardings
 
 EDGE, NAMES, ROW, GAP = 24, 330, 22, 10  # of the page, of the column of names, a text's line, between arrays
@@ -118,16 +119,16 @@ def _holders(cuts: Sequence[tuple[str, ...]], place: Sequence[int], mesh: MeshSh
     return np.atleast_1d(devices[tuple(at)]).ravel().tolist()
 
 
-def _side(length: int, scale: float) -> float:
+def _side(length: int, scale: Number) -> Number:
     """How long a side is drawn: by the logarithm, for a table has a hundred times the rows of a vector."""
     return round(scale * math.log2(length + 1) + 8, 1)
 
 
-def _box(x: float, y: float, width: float, height: float, colour: str) -> str:
+def _box(x: Number, y: Number, width: Number, height: Number, colour: str) -> str:
     return f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}" stroke="#777"/>'
 
 
-def _text(x: float, y: float, said: str, *, size: int, anchor: str = "start", colour: str = "black") -> str:
+def _text(x: Number, y: Number, said: str, *, size: int, anchor: str = "start", colour: str = "black") -> str:
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{colour}">{escape(said)}</text>'
     )

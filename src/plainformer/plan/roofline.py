@@ -10,6 +10,7 @@ from typing import NamedTuple
 from plainformer.mesh_shape import MeshShape
 from plainformer.plan.chips import Chip
 from plainformer.plan.hlo import Amount, Collective
+from plainformer.plan.words import Number
 
 
 class Times(NamedTuple):
@@ -26,30 +27,30 @@ class Times(NamedTuple):
         return max(("compute", "memory", "interconnect"), key=lambda name: getattr(self, name))
 
     @property
-    def least(self) -> float:
+    def least(self) -> Number:
         """All side by side."""
         return max(self.compute, self.memory, self.interconnect)
 
     @property
-    def most(self) -> float:
+    def most(self) -> Number:
         """One after the other."""
         return self.compute + self.memory + self.interconnect
 
-    def mfu(self, seconds: float) -> float:
+    def mfu(self, seconds: Number) -> Number:
         """Of the rate of the chip, what operations without recomputing take in a step of so many seconds."""
         return self.useful / seconds
 
 
 def times(
-    chip: Chip, dtype: str, *, operations: float, useful: float, traffic: float, exchanged: Mapping[Collective, Amount],
-    mesh: MeshShape,
+    chip: Chip, dtype: str, *, operations: Number, useful: Number, traffic: Number,
+    exchanged: Mapping[Collective, Amount], mesh: MeshShape,
 ) -> Times:  # fmt: skip
     """The times of a step, of what one device computes, moves and exchanges."""
     waits = sum(_seconds(kind, amount, chip, mesh) for kind, amount in exchanged.items())
     return Times(operations / chip.rate(dtype), traffic / chip.bandwidth, waits, useful / chip.rate(dtype))
 
 
-def _seconds(collective: Collective, amount: Amount, chip: Chip, mesh: MeshShape) -> float:
+def _seconds(collective: Collective, amount: Amount, chip: Chip, mesh: MeshShape) -> Number:
     """Of exchanges in a ring (Patarasuk & Yuan 2009): each device sends all but its own part, and to sum, twice."""
     axes = [name for name in mesh._fields if name in collective.axis.split("+")] or list(mesh._fields)
     sizes = mesh._asdict()
@@ -63,7 +64,7 @@ def _seconds(collective: Collective, amount: Amount, chip: Chip, mesh: MeshShape
     return factor * sends * amount.size / rate(axes, chip, mesh)
 
 
-def rate(axes: list[str], chip: Chip, mesh: MeshShape) -> float:
+def rate(axes: list[str], chip: Chip, mesh: MeshShape) -> Number:
     """Bytes a second along some axes: those of the links where all members are in one group, else the network's.
 
     Neighbours along the last axis are neighbours in the machine; those along the first are furthest apart.
