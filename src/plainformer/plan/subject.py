@@ -68,7 +68,7 @@ class Subject(NamedTuple):
 
     def step(self, mesh: Mesh | None = None) -> Step:
         """The update that the recipe's training compiles."""
-        return make_step(self.objective, self.optimizer, self.settings, jax.random.key(0))
+        return make_step(self.objective, self.optimizer, self.settings, jax.random.key(0), mesh=mesh)
 
     def with_settings(self, **changes: Any) -> "Subject":
         """The same with another way to compute a step."""

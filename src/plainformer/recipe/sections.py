@@ -279,5 +279,5 @@ class TrainOptions(Section):
     tensorboard: bool = Field(default=False, description="Write TensorBoard files too (extra: tensorboard).")
     mesh: Annotated[int | str, BeforeValidator(_mesh)] = Field(
         default=0,
-        description='Devices that share a batch, 0 = all; or what they share: "data=2,fsdp=4,tensor=2" (docs/scale.md).',
+        description='Devices that share a batch, 0 = all; or what they share: "data=2,fsdp=4,tensor=2".',
     )

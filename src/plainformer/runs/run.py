@@ -32,9 +32,10 @@ from plainformer.runs.translation import TranslationTask
 from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
-from plainformer.train.log import Log
+from plainformer.train.log import Log, Silent
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
 from plainformer.train.mesh import check_mesh, make_mesh, rows_of, split_batch, spread
+from plainformer.train.processes import from_first, is_first, meet, of_first, whole
 from plainformer.train.scan import least_in_loop
 from plainformer.train.state import TrainState, initial_state
 from plainformer.train.step import Step, StepSettings, make_evaluation, make_step
@@ -76,20 +77,21 @@ def run_recipe(
         WorkError: numbers that are not finite, or a disk that is full.
     """
     recipe, folder = _given(recipe, folder, say, progress)
-    with RunLock(folder) as lock:
-        resume = check_folder(recipe, folder, resume=resume, overwrite=overwrite, say=say)
+    say, progress = of_first(say), of_first(progress)
+    with RunLock(folder, wanted=is_first()) as lock:
+        resume = from_first(partial(check_folder, recipe, folder, resume=resume, overwrite=overwrite, say=say))
         task = open_task(recipe)
         tokenizers, work, mesh = _prepare(task, recipe, folder if resume else None, Console(say, progress))
 
         init_key, dropout_key, pairs_key = _keys(recipe.train.seed)
         schedule = schedule_of(recipe, work.config.d_model)
         optimizer = optimizer_of(recipe, schedule)
-        step = _begun_step(work, recipe, optimizer, init_key, dropout_key) if task.pretrained is None else None
+        step = _begun_step(work, recipe, optimizer, init_key, dropout_key, mesh) if task.pretrained is None else None
         model = (work.initial or _new_model)(work.config, init_key)
         say(f"model: {count_parameters(model):,} parameters")
         model, frozen, work = tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
         state, reached = spread(initial_state(model, optimizer, frozen), mesh), Progress()
-        step = step or _step_of(work, recipe, optimizer, frozen, dropout_key)
+        step = step or _step_of(work, recipe, optimizer, frozen, dropout_key, mesh)
         least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
         del model  # which the state has, and may give up
 
@@ -147,7 +149,9 @@ def _begin(
     recipe: Recipe, folder: Path, task: Task, tokenizers: Tokenizers, *, resume: bool, say: Callable[[str], None]
 ) -> None:
     """Begin the run on disk, and say what else its first step will wait for."""
-    begin_run(recipe, folder, task, tokenizers, resume=resume)
+    if is_first():
+        begin_run(recipe, folder, task, tokenizers, resume=resume)
+    meet()
     if build.is_making():
         say("CPU kernels are being compiled, the first time")
 
@@ -162,6 +166,8 @@ def _open_checkpoints(folder: Path, recipe: Recipe, frozen: frozenset[str], say:
 
 
 def _open_log(folder: Path, recipe: Recipe, start: int, unit: str) -> Log:
+    if not is_first():
+        return Silent(unit=unit)
     return Log(folder, steps=recipe.train.steps, start=start, tensorboard=recipe.train.tensorboard, unit=unit)
 
 
@@ -178,12 +184,13 @@ def _step_of(
     optimizer: optax.GradientTransformation,
     frozen: frozenset[str],
     key: PRNGKeyArray,
+    mesh: Mesh,
 ) -> Step:
     """The task's step."""
     how = recipe.train
     settings = StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
     made_of = recipe.optimizer.model_dump(), recipe.schedule.model_dump(), work.config.d_model, how.steps
-    return make_step(work.objective, optimizer, settings, key, made_of=made_of)
+    return make_step(work.objective, optimizer, settings, key, made_of=made_of, mesh=mesh)
 
 
 def _begun_step(
@@ -192,10 +199,11 @@ def _begun_step(
     optimizer: optax.GradientTransformation,
     init_key: PRNGKeyArray,
     key: PRNGKeyArray,
+    mesh: Mesh,
 ) -> Step:
     """The step of a new model. Its first program is compiled in the background, while weights are drawn; where CPU
     kernels are still being made, which it would wait for, weights come first."""
-    step = _step_of(work, recipe, optimizer, frozenset(), key)
+    step = _step_of(work, recipe, optimizer, frozenset(), key, mesh)
     least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=())
     if jax.device_count() == 1 and kept.is_on() and not build.is_making():
 
@@ -208,16 +216,27 @@ def _begun_step(
 
 def _seen_through(work: PreparedTask, recipe: Recipe, folder: Path, mesh: Mesh, least: int | None) -> dict[str, Any]:
     """What the loop asks of the task, its batches spread over the devices, stacks of `least` layers in loops."""
-    evaluate = make_evaluation(work.objective, recipe.train.compute_dtype)
+    evaluate = make_evaluation(work.objective, recipe.train.compute_dtype, mesh)
     dev_batches = [split_batch(batch, mesh) for batch in work.dev_batches()]
     return {
         "batches": lambda first: (split_batch(batch, mesh) for batch in work.batches(first, recipe.train.steps)),
         "evaluate": lambda model: evaluate(scanned(model, least), dev_batches),
         "describe": work.describe,
-        "translate": work.bleu,
-        "samples": work.samples,
-        "keep_best": lambda model: keep_model(model, folder / "best", work),
+        "translate": work.bleu and partial(_by_first, work.bleu),
+        "samples": work.samples and partial(_by_first, lambda model: [*work.samples(model)]),
+        "keep_best": lambda model: _keep(model, folder / "best", work),
     }
+
+
+def _by_first(look: Callable[[Any], Any], model: Any) -> Any:
+    """What `look` finds of a model, which is brought together for it, in the first process for all of them."""
+    model = whole(model)
+    return from_first(lambda: look(model))
+
+
+def _keep(model: Any, folder: Path, work: PreparedTask) -> None:
+    """`keep_model` of a model that may be spread over devices and processes."""
+    _by_first(lambda model: keep_model(model, folder, work), model)
 
 
 def _finish(
@@ -229,10 +248,10 @@ def _finish(
     say: Callable[[str], None],
 ) -> None:
     """Leave the last model and the average of the kept checkpoints, and say how well the average does."""
-    keep_model(last, folder / "last", work)
+    _keep(last, folder / "last", work)
     mean = average(models)
-    keep_model(mean, folder / "average", work)
-    keep_settings(last, folder / "best", work)
+    _keep(mean, folder / "average", work)
+    _by_first(lambda last: keep_settings(last, folder / "best", work), last)
     if hooks.evaluate is not None:
         sums = jax.device_get(hooks.evaluate(mean))
         nll = float(sums.nll / sums.tokens)

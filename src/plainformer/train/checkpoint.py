@@ -21,8 +21,9 @@ import numpy as np
 
 from plainformer.errors import WorkError
 from plainformer.named import named_leaves
-from plainformer.nn.stack import unstack_layers
+from plainformer.nn.stack import layer_of, unstack_layers
 from plainformer.spelling import option
+from plainformer.train.processes import is_first, several
 from plainformer.train.state import TrainState
 
 
@@ -93,7 +94,8 @@ class Checkpoints:
         self._folder, self._say, self._kept = folder, say, RetentionPolicy(keep, every)
         self._left_out = {f"model.{name}" for name in frozen}
         folder.mkdir(parents=True, exist_ok=True)
-        for step in self.steps() if any(folder.iterdir()) else ():
+        # Several processes set up Orbax together, whatever one of them has found.
+        for step in self.steps() if several() or any(folder.iterdir()) else ():
             with suppress(Exception):  # of what cannot be read, `restore` tells
                 self._kept.due[step] = bool(self._metadata(step)["due"])
 
@@ -169,7 +171,8 @@ class Checkpoints:
                 broken.append(path)
                 continue
             for path in broken:
-                path.rename(_free_name(path))
+                if is_first():
+                    path.rename(_free_name(path))
             if broken:
                 self._manager.reload()
             return found
@@ -210,7 +213,7 @@ class Checkpoints:
         args, shapes = orbax().args, jax.tree.map(orbax().utils.to_shape_dtype_struct, self._saved(like))
         arguments = args.Composite(state=args.StandardRestore(shapes), beside=args.JsonRestore())
         read: Any = self._manager.restore(step, args=arguments)
-        if _checksum(read.state) != read.beside["checksum"]:
+        if None not in (now := _checksum(read.state), then := read.beside["checksum"]) and now != then:
             raise ValueError("its arrays are not those that were saved")
         structure = jax.tree.structure(eqx.filter(like, eqx.is_array))
         arrays = jax.tree.unflatten(structure, (_named(like) | read.state).values())
@@ -237,13 +240,23 @@ class Checkpoints:
 
 def _named(state: TrainState) -> dict[str, Any]:
     """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested, nor on whether
-    layers are in a loop: those are taken apart in the host's memory, not on a device that may be full."""
-    arrays = unstack_layers(eqx.filter(state, eqx.is_array), take=lambda leaf, index: np.array(np.asarray(leaf)[index]))
-    return named_leaves(arrays)
+    layers are in a loop: those are taken apart in the host's memory, not on a device that may be full, unless several
+    devices share them."""
+
+    def take(leaf: Any, index: int) -> Any:
+        is_spread = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1
+        return layer_of(leaf, index) if is_spread else np.array(np.asarray(leaf)[index])
+
+    return named_leaves(unstack_layers(eqx.filter(state, eqx.is_array), take=take))
 
 
-def _checksum(arrays: Mapping[str, Any]) -> int:
-    """CRC-32 of all arrays in the order of their names: Orbax checks its index, but not what the arrays hold."""
+def _checksum(arrays: Mapping[str, Any]) -> int | None:
+    """CRC-32 of all arrays in the order of their names: Orbax checks its index, but not what the arrays hold.
+
+    None where other processes have parts of them.
+    """
+    if not all(getattr(array, "is_fully_addressable", True) for array in arrays.values()):
+        return None
     total = 0
     for name in sorted(arrays):
         total = zlib.crc32(np.asarray(arrays[name]).tobytes(), total)

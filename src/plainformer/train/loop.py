@@ -15,8 +15,10 @@ import jax
 from plainformer.errors import WorkError
 from plainformer.nn.stack import unstack_layers
 from plainformer.objective import LossSums
+from plainformer.train import processes
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log
+from plainformer.train.mesh import put
 from plainformer.train.schedule import Schedule
 from plainformer.train.state import TrainState, no_loss, parameter_names
 
@@ -113,7 +115,7 @@ def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: 
                     reason = "patience"
 
             # 4. save, and leave if asked to
-            if interrupted():
+            if interrupted(step):
                 reason = "signal"
             if _due(step, settings.save_every, settings.steps) or reason != "done":
                 _refuse_non_finite(state)
@@ -145,7 +147,7 @@ def _report(state: TrainState, step: int, clock: float, hooks: LoopHooks) -> tup
     }
     hooks.log.metrics("train", step, values)
     hooks.log.progress(step, values)
-    fresh = jax.device_put(no_loss(), jax.tree.map(lambda leaf: leaf.sharding, state.since_log))
+    fresh = jax.tree.map(lambda zero, leaf: put(zero, leaf.sharding), no_loss(), state.since_log)
     return eqx.tree_at(lambda s: s.since_log, state, fresh), now
 
 
@@ -203,8 +205,15 @@ def _refuse_non_finite(state: TrainState) -> None:
 
 
 @contextmanager
-def _interruption() -> Iterator[Callable[[], bool]]:
-    """Whether SIGINT or SIGTERM has come: the first finishes the step and saves, a second ends at once."""
+def _interruption() -> Iterator[Callable[[int], bool]]:
+    """Whether SIGINT or SIGTERM has come: the first finishes the step and saves, a second ends at once.
+
+    Several processes are all asked of every step, and agree on the one after which they leave.
+    """
+    if processes.several():
+        with processes.asked_to_stop() as asked:
+            yield asked
+        return
     came: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -217,7 +226,7 @@ def _interruption() -> Iterator[Callable[[], bool]]:
     except ValueError:  # not the main thread: signals are another thread's
         before = {}
     try:
-        yield lambda: bool(came)
+        yield lambda step: bool(came)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

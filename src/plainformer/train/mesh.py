@@ -11,6 +11,7 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import numpy as np
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from plainformer.errors import InputError
@@ -121,7 +122,8 @@ def check_mesh(config: Any, mesh: AnyMesh) -> list[str]:
         length = getattr(config, key)
         if length % size:
             verb = "do" if key == "heads" else "does"
-            fix = f"give {axis} {_or(_divisors(length, most=mesh.size))}, or choose a model.{key} that is a multiple of {size}"
+            would = _or(_divisors(length, most=mesh.size))
+            fix = f"give {axis} {would}, or choose a model.{key} that is a multiple of {size}"
             raise InputError(f"{what} {verb} not divide over {axis}={size}", where="train.mesh", fix=fix)
     notices = []
     if (kv_heads := _kv_heads(config)) % tensor:
@@ -211,7 +213,24 @@ def rows_of(mesh: AnyMesh) -> int:
 def spread(tree: Any, mesh: Mesh) -> Any:
     """`tree`, a model or a state, with each array where `shardings` says."""
     return jax.tree.map(
-        lambda leaf, sharding: leaf if sharding is None else jax.device_put(leaf, sharding),
+        lambda leaf, sharding: leaf if sharding is None else put(leaf, sharding), tree, shardings(tree, mesh)
+    )
+
+
+def put(leaf: Any, sharding: NamedSharding) -> jax.Array:
+    """An array spread over devices, which may be other processes', each of which has all of it now."""
+    if sharding.is_fully_addressable or (isinstance(leaf, jax.Array) and not leaf.is_fully_addressable):
+        return jax.device_put(leaf, sharding)
+    here = np.asarray(leaf)
+    return jax.make_array_from_callback(here.shape, sharding, lambda index: here[index])
+
+
+def pinned(tree: Any, mesh: Mesh | None) -> Any:
+    """`tree`, inside a program, with each array where `shardings` says: XLA would else choose for its results."""
+    if mesh is None or mesh.size == 1:
+        return tree
+    return jax.tree.map(
+        lambda leaf, sharding: leaf if sharding is None else jax.lax.with_sharding_constraint(leaf, sharding),
         tree,
         shardings(tree, mesh),
     )
@@ -219,4 +238,4 @@ def spread(tree: Any, mesh: Mesh) -> Any:
 
 def split_batch(batch: Any, mesh: Mesh) -> Any:
     """`batch` with its rows spread over the devices; XLA then sums losses and gradients across them by itself."""
-    return jax.device_put(batch, batch_sharding(mesh))
+    return jax.tree.map(lambda leaf: put(leaf, batch_sharding(mesh)), batch)

@@ -12,11 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh
 
 from plainformer.nn.stack import map_leaves, unstack_layers
 from plainformer.objective import LossSums
 from plainformer.programs.compiled import Program
 from plainformer.shapes import Array, Float, PRNGKeyArray
+from plainformer.train.gather import gathered
+from plainformer.train.mesh import pinned
 from plainformer.train.remat import rematerialised
 from plainformer.train.state import Model, TrainState, no_loss, parameter_names, split
 
@@ -109,6 +112,7 @@ def make_step(
     key: PRNGKeyArray,
     *,
     made_of: Any = None,
+    mesh: Mesh | None = None,
 ) -> Step:
     """The update that trains a model on `objective`.
 
@@ -117,6 +121,7 @@ def make_step(
     Args:
         made_of: what says all about the optimizer, such as the settings that it was made of: by that its programs are
             kept for other processes (`programs.Program`). None keeps none.
+        mesh: the devices that share the state and its batches, if they are several.
     """
 
     update = optax.with_extra_args_support(optimizer).update
@@ -124,7 +129,7 @@ def make_step(
     def step(state: TrainState, batch: Batch, key: PRNGKeyArray) -> TrainState:
         step_key = jax.random.fold_in(key, state.step)
         trained, fixed = split(state.model, settings.frozen)
-        sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
+        sums, gradients = _gradients(objective, settings, mesh, trained, fixed, batch, step_key)
         squares = _sums_of_squares(gradients)
         names = parameter_names(state.model)
         of_trained = np.array([index for index, name in enumerate(names) if name not in settings.frozen], np.int32)
@@ -145,7 +150,7 @@ def make_step(
         # weights would be computed from moments that are overwritten, and XLA would copy those first.
         trained, optimizer_state = _only_if(good, updated, trained, state.optimizer_state)
         first_bad = ~good & (state.bad_step == 0)
-        return TrainState(
+        after = TrainState(
             step=state.step + 1,
             model=eqx.combine(trained, fixed),
             optimizer_state=optimizer_state,
@@ -153,19 +158,26 @@ def make_step(
             bad_step=jnp.where(first_bad, state.step + 1, state.bad_step),
             bad_groups=jnp.where(jnp.broadcast_to(first_bad, bad_groups.shape), bad_groups, state.bad_groups),
         )
+        return pinned(after, mesh)
 
     return Step(step, key, depends_on=None if made_of is None else (objective, settings, made_of))
 
 
 def _gradients(
-    objective: Objective, settings: StepSettings, trained: Any, fixed: Any, batch: Batch, key: PRNGKeyArray
+    objective: Objective,
+    settings: StepSettings,
+    mesh: Mesh | None,
+    trained: Any,
+    fixed: Any,
+    batch: Batch,
+    key: PRNGKeyArray,
 ) -> tuple[LossSums, Any]:
     """Loss sums of a batch and the gradient of its summed loss, with respect to what is `trained`."""
 
     @partial(eqx.filter_value_and_grad, has_aux=True)
     def loss_of(trained: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Array, LossSums]:
         model = cast(eqx.combine(trained, fixed), settings.compute_dtype)
-        sums = objective(rematerialised(model) if settings.remat else model, batch, key)
+        sums = objective(gathered(rematerialised(model) if settings.remat else model, mesh), batch, key)
         return sums.loss, sums
 
     if settings.accumulate == 1:
@@ -214,12 +226,12 @@ def _rows_of_groups(gradients: Any) -> np.ndarray:
 
 
 def make_evaluation(
-    objective: Objective, compute_dtype: str = "float32"
+    objective: Objective, compute_dtype: str = "float32", mesh: Mesh | None = None
 ) -> Callable[[Model, Iterable[Batch]], LossSums]:
     """`model, batches -> sums` over a dev set, without dropout."""
 
     def sums(model: Model, batch: Batch) -> LossSums:
-        return objective(cast(model, compute_dtype), batch, None)
+        return objective(gathered(cast(model, compute_dtype), mesh), batch, None)
 
     sums_of = Program(sums, depends_on=(objective, compute_dtype))
 
