@@ -7,9 +7,10 @@ it is in `compiled`. Assumed is that
 - what is kept for the gradient is spread over the devices that the rows are spread over and, where it has heads or the
   inner width, over `tensor`; fused attention keeps no scores, and recomputing each layer's input alone;
 - gradients are there when what was kept is gone, so that the larger of both counts;
-- `fsdp` gathers every parameter for the forward and for the backward pass, in the compute dtype, and sums gradients by
-  a reduce-scatter; `data` sums what is left by an all-reduce; `tensor` sums activations once for each sublayer forward
-  and once backward. Recomputing repeats what is forward.
+- `fsdp` gathers every parameter, in the compute dtype, and keeps it so for the backward pass, but where layers are
+  recomputed, which gathers theirs again; it sums gradients by a reduce-scatter. `data` sums what is left by an
+  all-reduce; `tensor` sums activations once for each sublayer forward and once backward. Recomputing repeats what is
+  forward.
 """
 
 import math
@@ -161,8 +162,12 @@ def _activations(subject: Subject, whole: Outline, shape: MeshShape, fused_atten
     batch, length = subject.rows // subject.settings.accumulate, _length(subject, subject.rows)
     weights = {leaf.shape for leaf in named_leaves(whole.state.model).values() if hasattr(leaf, "shape")}
     fused = fused_attention and subject.settings.compute_dtype == "bfloat16"
+    if shape.fsdp > 1:  # what is gathered is kept
+        total += _gathered(whole, shape) * WIDTHS[subject.settings.compute_dtype]
     for count, one in whole.kept:
-        if one.shape in weights or not _is_of_batch(one.shape, batch * subject.settings.accumulate):
+        if one.shape in weights:
+            total += count * one.size / shape.tensor if shape.fsdp == 1 else 0.0
+        elif not _is_of_batch(one.shape, batch * subject.settings.accumulate):
             total += count * one.size / (shape.fsdp * shape.tensor)
         elif fused and _is_of_scores(one.shape, length):
             continue
@@ -170,6 +175,21 @@ def _activations(subject: Subject, whole: Outline, shape: MeshShape, fused_atten
             by_tensor = shape.tensor if _is_split(one.shape, config) else 1
             total += count * one.size / shape.rows / by_tensor
     return total
+
+
+def _gathered(whole: Outline, shape: MeshShape) -> Number:
+    """Numbers of all parameters that `fsdp` shares out, as one device has them when they are brought together."""
+    places = named_leaves(shardings(whole.state.model, abstract_mesh(shape, shape.size)))
+    return sum(
+        math.prod(places[name].shard_shape(leaf.shape)) * shape.fsdp
+        for name, leaf in named_leaves(whole.state.model).items()
+        if name in places and "fsdp" in axes_of(places[name].spec)
+    )
+
+
+def axes_of(spec: Any) -> set[str]:
+    """The axes of a mesh along which an array is cut."""
+    return {axis for part in spec for axis in (part if isinstance(part, tuple) else (part,)) if axis}
 
 
 def _is_of_batch(shape: tuple[int, ...], rows: int) -> bool:
@@ -204,10 +224,10 @@ def _exchanged(
     for name, leaf in named_leaves(whole.state.model).items():
         if name not in places:
             continue
-        spec = {axis for part in places[name].spec for axis in (part if isinstance(part, tuple) else (part,)) if axis}
+        spec = axes_of(places[name].spec)
         numbers = math.prod(leaf.shape) / (shape.tensor if "tensor" in spec else 1)
         if "fsdp" in spec:
-            add("all-gather", "fsdp", passes * split, passes * split * numbers * width)
+            add("all-gather", "fsdp", (passes - 1) * split, (passes - 1) * split * numbers * width)
             add("reduce-scatter", "fsdp", split, split * numbers * width)
             numbers /= shape.fsdp
         elif shape.fsdp > 1:
