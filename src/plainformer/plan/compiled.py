@@ -29,8 +29,9 @@ QUICKLY = {
         "xla_cpu_parallel_codegen_split_count": 1,
         "xla_llvm_disable_expensive_passes": True,
     },
-    # Without a GPU nothing can be tried out on it.
-    "gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False},
+    # Without a GPU nothing can be tried out on it. What `runtime.compiler_options` says is for the processor alone.
+    "gpu": {"xla_gpu_autotune_level": 0, "xla_gpu_enable_triton_gemm": False, "xla_disable_hlo_passes": ""},
+    "tpu": {"xla_disable_hlo_passes": ""},
 }
 
 
