@@ -1,7 +1,8 @@
 """A training step compiled for devices that need not be there, from shapes, and what XLA says of it.
 
-Of a model of many layers two or three small ones are compiled, of one and of two layers at their whole width on the
-whole mesh: what one more layer adds is what each adds, since XLA treats them alike. `whole` compiles all of it instead.
+Of a model of many layers two or three small ones are compiled, of two and of three layers at their whole width on the
+whole mesh: what one more layer adds between the first and the last is what each adds, since XLA treats them alike.
+`whole` compiles all of it instead.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,9 @@ QUICKLY = {
 }
 
 
+FEW = 2  # layers of a small model: the first and the last are not quite as those between
+
+
 class Compiled(NamedTuple):
     """What XLA says of a step, on each device.
 
@@ -63,7 +67,7 @@ class Compiled(NamedTuple):
 def compiled(subject: Subject, mesh: Mesh, rows: int, *, whole: bool = False) -> Compiled:
     """The step of a batch of so many rows; of the `whole` model at once, or of small ones."""
     layers = stacks(subject.config)
-    if whole or max(layers.values()) <= 2 or _loops(subject):
+    if whole or max(layers.values()) <= FEW + 1 or _loops(subject):
         return _compile(subject, subject.config, mesh, rows)()
     points = small(layers)
     with ThreadPoolExecutor(2) as pool:  # one is traced while another compiles
@@ -75,12 +79,12 @@ def compiled(subject: Subject, mesh: Mesh, rows: int, *, whole: bool = False) ->
 
 
 def small(layers: Mapping[str, int]) -> list[dict[str, int]]:
-    """The layers of the small models: one in each stack, and then two in each stack in turn, or in all at once where
-    all are as deep."""
-    base = dict.fromkeys(layers, 1)
+    """The layers of the small models: a few in each stack, and then one more in each stack in turn, or in all at once
+    where all are as deep."""
+    base = {name: min(FEW, count) for name, count in layers.items()}
     if len(set(layers.values())) == 1:
-        return [base, dict.fromkeys(layers, 2)]
-    return [base, *(base | {name: 2} for name in layers)]
+        return [base, {name: count + 1 for name, count in base.items()}]
+    return [base, *(base | {name: base[name] + 1} for name in layers if layers[name] > base[name])]
 
 
 def extrapolated(found: Sequence[Compiled], points: Sequence[Mapping[str, int]], layers: Mapping[str, int]) -> Compiled:
@@ -90,8 +94,8 @@ def extrapolated(found: Sequence[Compiled], points: Sequence[Mapping[str, int]],
     def at_depth(value: Callable[[Compiled], int]) -> int:
         more = 0
         for one, point in zip(others, points[1:], strict=True):
-            changed = next(name for name in layers if point[name] == 2)
-            more += (layers[changed] - 1) * (value(one) - value(first))
+            changed = next(name for name in layers if point[name] > points[0][name])
+            more += (layers[changed] - points[0][changed]) * (value(one) - value(first))
         return value(first) + more
 
     kinds = sorted({kind for one in found for kind in one.exchanged})
