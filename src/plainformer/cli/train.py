@@ -1,7 +1,9 @@
 """`plainformer train`: from a recipe to a measured model."""
 
 import signal
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +14,7 @@ from plainformer.cli.progress import show_progress
 from plainformer.cli.recipes import names
 from plainformer.cli.usage import STDIN
 from plainformer.cli.work import begin_work
-from plainformer.errors import InputError
+from plainformer.errors import InputError, PlainformerError
 from plainformer.files.toml import inline, key_of
 from plainformer.spelling import Said, command, option
 
@@ -62,6 +64,15 @@ def train(
         list[str] | None,
         typer.Option(metavar="FILE", help="A file or glob of text (may be given again); short for --set data.text=…"),
     ] = None,
+    mesh: Annotated[
+        str | None,
+        typer.Option(metavar="AXES", help="data=2,fsdp=4,tensor=2: what devices share; short for --set train.mesh=…"),
+    ] = None,
+    coordinator: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Where the first of several processes listens.")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(metavar="N", help="How many processes there are.")] = None,
+    process: Annotated[int | None, typer.Option(metavar="I", help="Which of them this is, from 0.")] = None,
     set: Set = None,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
@@ -73,21 +84,15 @@ def train(
     """
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    changes = [*(set or []), *starting_from(start)]
+    changes = [*(set or []), *starting_from(start), *over_mesh(mesh)]
     loaded = _loaded(recipe, changes, data=data or (), text=text or (), source=source, target=target)
     folder = run or Path("runs") / loaded.name
 
-    if loaded.train.compute_dtype == "float32":
-        begin_cpu_kernels()
-    # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
-    begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
+    with joined(coordinator, processes, process):
+        reason = _trained(loaded, folder, resume=resume, overwrite=overwrite)
     from plainformer.locate import find_model
     from plainformer.runs.evaluation import evaluate_run
-    from plainformer.runs.run import run_recipe
-    from plainformer.train.checkpoint import silence_orbax
 
-    silence_orbax()
-    reason = run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
     if reason == "signal":
         typer.echo(stopped(folder))
         raise typer.Exit(128 + signal.SIGINT)
@@ -95,6 +100,19 @@ def train(
         evaluate_run(folder, say=typer.echo, progress=show_progress)
     typer.echo(f"its curves: {command('plainformer', 'plot', folder)}")
     typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=command(folder))}")
+
+
+def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> str:
+    """Why the training ended."""
+    if loaded.train.compute_dtype == "float32":
+        begin_cpu_kernels()
+    # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
+    begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
+    from plainformer.runs.run import run_recipe
+    from plainformer.train.checkpoint import silence_orbax
+
+    silence_orbax()
+    return run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
 
 
 _TRY = {
@@ -152,6 +170,31 @@ def _as_said(
     }
     others = " ".join(option("data", path) for path in data)
     return [Said(change, options.get(key_of(change), others)) for change in own]
+
+
+def over_mesh(mesh: str | None) -> list[str]:
+    """What `--mesh AXES` changes in a recipe."""
+    return [] if mesh is None else [Said(f"train.mesh={inline(mesh)}", option("mesh", mesh))]
+
+
+@contextmanager
+def joined(coordinator: str | None, processes: int | None, process: int | None) -> Iterator[None]:
+    """While this lasts, this is one of the processes of a run, if there are several: an error in one ends it at once,
+    and the others with it. In the end all but the first leave, which scores the model."""
+    from plainformer.train import processes as of_run
+
+    if not of_run.join(coordinator, processes, process):
+        yield
+        return
+    try:
+        yield
+    except Exception as failure:
+        error = of_run.lost(failure) or failure
+        if not isinstance(error, PlainformerError):
+            traceback.print_exc()
+        typer.echo(f"plainformer: {error}", err=True)
+        of_run.leave(getattr(error, "exit_code", 1))
+    of_run.part()
 
 
 def starting_from(model: str | None) -> list[str]:

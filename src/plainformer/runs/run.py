@@ -11,6 +11,7 @@ import jax
 import optax
 from jax.sharding import Mesh
 
+from plainformer.data.part import WHOLE
 from plainformer.errors import InputError
 from plainformer.extras import require
 from plainformer.folder import KINDS, AnyConfig, Model, model_type_of
@@ -34,7 +35,7 @@ from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log, Silent
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
-from plainformer.train.mesh import check_mesh, make_mesh, rows_of, split_batch, spread
+from plainformer.train.mesh import check_mesh, first_state, make_mesh, part_of, rows_of, split_batch
 from plainformer.train.processes import from_first, is_first, meet, of_first, whole
 from plainformer.train.scan import least_in_loop
 from plainformer.train.state import TrainState, initial_state
@@ -90,7 +91,7 @@ def run_recipe(
         model = (work.initial or _new_model)(work.config, init_key)
         say(f"model: {count_parameters(model):,} parameters")
         model, frozen, work = tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
-        state, reached = spread(initial_state(model, optimizer, frozen), mesh), Progress()
+        state, reached = first_state(model, optimizer, frozen, mesh), Progress()
         step = step or _step_of(work, recipe, optimizer, frozen, dropout_key, mesh)
         least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
         del model  # which the state has, and may give up
@@ -210,7 +211,7 @@ def _begun_step(
         def first_state(key: PRNGKeyArray) -> TrainState:
             return scanned(initial_state(_new_model(work.config, key), optimizer), least)
 
-        step.ahead(eqx.filter_eval_shape(first_state, init_key), next(iter(work.batches(1, 1))))
+        step.ahead(eqx.filter_eval_shape(first_state, init_key), next(iter(work.batches(1, 1, WHOLE))))
     return step
 
 
@@ -218,8 +219,9 @@ def _seen_through(work: PreparedTask, recipe: Recipe, folder: Path, mesh: Mesh, 
     """What the loop asks of the task, its batches spread over the devices, stacks of `least` layers in loops."""
     evaluate = make_evaluation(work.objective, recipe.train.compute_dtype, mesh)
     dev_batches = [split_batch(batch, mesh) for batch in work.dev_batches()]
+    part, steps = part_of(mesh), recipe.train.steps
     return {
-        "batches": lambda first: (split_batch(batch, mesh) for batch in work.batches(first, recipe.train.steps)),
+        "batches": lambda first: (split_batch(batch, mesh, part) for batch in work.batches(first, steps, part)),
         "evaluate": lambda model: evaluate(scanned(model, least), dev_batches),
         "describe": work.describe,
         "translate": work.bleu and partial(_by_first, work.bleu),

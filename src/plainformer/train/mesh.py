@@ -5,18 +5,21 @@ each of one device or more. Rows of batches are spread over `data` and `fsdp`, p
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
+import optax
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
+from plainformer.data.part import WHOLE, Part
 from plainformer.errors import InputError
 from plainformer.mesh_shape import HEADS, ROWS, MeshShape
 from plainformer.named import name_of
+from plainformer.train.state import TrainState, initial_state, split
 
 AnyMesh = Mesh | AbstractMesh
 LogicalAxes = tuple[str | None, ...]
@@ -217,12 +220,46 @@ def spread(tree: Any, mesh: Mesh) -> Any:
     )
 
 
-def put(leaf: Any, sharding: NamedSharding) -> jax.Array:
-    """An array spread over devices, which may be other processes', each of which has all of it now."""
+def first_state(model: Any, optimizer: optax.GradientTransformation, frozen: Collection[str], mesh: Mesh) -> TrainState:
+    """`initial_state` spread over a mesh: what the optimizer keeps is made where it belongs, and never in one place."""
+    if mesh.size == 1:
+        return spread(initial_state(model, optimizer, frozen), mesh)
+    shapes = eqx.filter_eval_shape(initial_state, model, optimizer, frozen)
+    leaves, structure = jax.tree.flatten(shapes.optimizer_state)
+    where = jax.tree.leaves(shardings(shapes, mesh).optimizer_state)
+    arrays, rest = eqx.partition(spread(model, mesh), eqx.is_array)
+
+    def kept(arrays: Any) -> list[Any]:
+        return jax.tree.leaves(optimizer.init(split(eqx.combine(arrays, rest), frozen)[0]))
+
+    made = jax.jit(kept, out_shardings=where)(arrays)
+    assert len(made) == len(leaves)
+    whole = initial_state(eqx.combine(arrays, rest), optax.identity(), frozen)
+    whole = eqx.tree_at(lambda state: state.optimizer_state, whole, jax.tree.unflatten(structure, made))
+    return spread(whole, mesh)  # what is where it belongs stays there
+
+
+def put(leaf: Any, sharding: NamedSharding, part: Part = WHOLE) -> jax.Array:
+    """An array spread over devices, which may be other processes', each of which has all of it, or its part, now."""
     if sharding.is_fully_addressable or (isinstance(leaf, jax.Array) and not leaf.is_fully_addressable):
         return jax.device_put(leaf, sharding)
     here = np.asarray(leaf)
+    if part != WHOLE:
+        return jax.make_array_from_process_local_data(sharding, here, (len(here) * part.of, *here.shape[1:]))
     return jax.make_array_from_callback(here.shape, sharding, lambda index: here[index])
+
+
+def part_of(mesh: Mesh) -> Part:
+    """Which rows of a batch this process makes: its devices', where those stand side by side; all of them otherwise."""
+    rows = rows_of(mesh)
+    own = sorted({index[0].indices(rows)[0] for index in _own_rows(mesh, rows).values()})
+    each = len(own)
+    is_part = own == [*range(own[0], own[0] + each)] and rows % each == 0 and own[0] % each == 0
+    return Part(own[0] // each, rows // each) if is_part else WHOLE
+
+
+def _own_rows(mesh: Mesh, rows: int) -> Any:
+    return batch_sharding(mesh).addressable_devices_indices_map((rows,))
 
 
 def pinned(tree: Any, mesh: Mesh | None) -> Any:
@@ -236,6 +273,7 @@ def pinned(tree: Any, mesh: Mesh | None) -> Any:
     )
 
 
-def split_batch(batch: Any, mesh: Mesh) -> Any:
-    """`batch` with its rows spread over the devices; XLA then sums losses and gradients across them by itself."""
-    return jax.tree.map(lambda leaf: put(leaf, batch_sharding(mesh)), batch)
+def split_batch(batch: Any, mesh: Mesh, part: Part = WHOLE) -> Any:
+    """`batch`, of which this is a part, with its rows spread over the devices; XLA then sums losses and gradients
+    across them by itself."""
+    return jax.tree.map(lambda leaf: put(leaf, batch_sharding(mesh), part), batch)

@@ -168,6 +168,15 @@ def lost(failure: BaseException) -> WorkError | None:
     return _of_another(f"({_first_line(failure)})")
 
 
+def part() -> None:
+    """The end of what is done together. All but the first process end here; it has its own devices still."""
+    meet()
+    first = is_first()
+    jax.distributed.shutdown()
+    if not first:
+        leave(0)
+
+
 def leave(status: int) -> None:
     """End this process now: in order, it would wait for others, which may be gone."""
     sys.stdout.flush()
