@@ -112,8 +112,10 @@ def _collective(line: str, axes: Mapping[frozenset[frozenset[int]], str]) -> tup
     if found is None or (kind := found[2].removesuffix("-start")) not in KINDS:
         return None
     sizes = [_bytes(dtype, dims) for dtype, dims in _ARRAY.findall(found[1])]
-    if found[2] in ("all-gather-start", "collective-permute-start"):
-        sizes = [max(sizes)]  # of what goes in and what comes out
+    if found[2] == "all-gather-start":  # what goes in stands before what comes out
+        sizes = sizes[len(sizes) // 2 :]
+    if found[2] == "collective-permute-start":
+        sizes = [max(sizes)]  # of what goes in, what comes out, and two numbers
     size = sum(sizes)
     if kind == "collective-permute":
         return Collective(kind, _axis_of_pairs(line, axes)), size

@@ -63,13 +63,14 @@ def test_one_that_is_begun_and_ended_apart_counts_once_with_what_it_makes():
     text = """\
 ENTRY %main (p: bf16[3,4]) -> bf16[6,4] {
   %begun = (bf16[3,4]{1,0}, bf16[6,4]{1,0}) all-gather-start(%p), replica_groups=[4,2]<=[8], dimensions={0}
-  ROOT %ended = bf16[6,4]{1,0} all-gather-done(%begun)
+  %ended = bf16[6,4]{1,0} all-gather-done(%begun)
+  %two = ((bf16[3]{0}, bf16[5]{0}), (bf16[6]{0}, bf16[10]{0})) all-gather-start(%p, %p), replica_groups=[4,2]<=[8]
   %part = f32[5]{0} reduce-scatter(%p), replica_groups=[2,4]<=[8], dimensions={0}, to_apply=%add
   %sent = f32[7]{0} collective-permute(%p), source_target_pairs={{0,2},{2,0},{1,3},{3,1},{4,6},{6,4}}
 }
 """
     assert collectives(text, MESH) == {
-        Collective("all-gather", "tensor"): Amount(1, 48),
+        Collective("all-gather", "tensor"): Amount(2, 48 + 32),
         Collective("collective-permute", "fsdp"): Amount(1, 28),
         Collective("reduce-scatter", "fsdp+tensor"): Amount(1, 80),
     }
