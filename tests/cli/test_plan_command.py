@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 import pytest
 
 SMALL = [
-    *("--set", "model.layers=2", "--set", "model.d_model=16", "--set", "model.d_ff=32", "--set", "model.heads=4"),
+    *("--set", "model.layers=1", "--set", "model.d_model=16", "--set", "model.d_ff=32", "--set", "model.heads=4"),
     *(
         "--set",
         "model.context=12",
@@ -30,8 +30,8 @@ def test_a_plan_is_of_the_mesh_and_of_all_others_and_draws_where_parameters_live
     meshes = {one["mesh"] for one in found["meshes"]}
     assert len(meshes) == 9  # of the ten of eight devices all but tensor=8, for there are four heads
     assert "tensor=8" in found["refused"][0]
-    # What the step of two layers exchanges is read from the whole program.
-    assert found["compiled"]["layers"] == [[2]]
+    # What the step of one layer exchanges is read from the whole program.
+    assert found["compiled"]["layers"] == [[1]]
     axes = {one["axis"] for one in found["compiled"]["exchanged"]}
     assert {"fsdp", "tensor"} <= axes
     assert "?" not in axes
@@ -39,7 +39,7 @@ def test_a_plan_is_of_the_mesh_and_of_all_others_and_draws_where_parameters_live
     memory = found["step"]["memory"]["plain"]
     assert memory["optimizer"] == pytest.approx(2 * memory["parameters"], rel=0.01)
     texts = [one.text for one in ElementTree.parse(picture).iter() if one.tag.endswith("text")]
-    assert "layers.0-1.self_attention.query.weight" in texts
+    assert "layers.0.self_attention.query.weight" in texts
     assert "5: d1 f0 t1" in texts
 
 

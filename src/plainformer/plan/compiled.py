@@ -103,8 +103,14 @@ def extrapolated(found: Sequence[Compiled], points: Sequence[Mapping[str, int]],
         kind: Amount(*(at_depth(lambda one, i=i, kind=kind: one.exchanged.get(kind, (0, 0))[i]) for i in range(2)))
         for kind in kinds
     }
-    sizes = (at_depth(lambda one, name=name: getattr(one, name)) for name in ("arguments", "temporaries", "results"))
-    return Compiled(*sizes, exchanged, first.platform, [layer for one in found for layer in one.layers])
+    return Compiled(
+        at_depth(lambda one: one.arguments),
+        at_depth(lambda one: one.temporaries),
+        at_depth(lambda one: one.results),
+        exchanged,
+        first.platform,
+        [layer for one in found for layer in one.layers],
+    )
 
 
 def arguments(subject: Subject, config: AnyConfig, mesh: Mesh | AbstractMesh, rows: int) -> tuple[Any, Any]:

@@ -49,7 +49,7 @@ class Amount(NamedTuple):
     Bytes are those of the array that is reduced, gathered or exchanged as one device sees it: the larger side.
     """
 
-    count: int
+    times: int
     size: int
 
 

@@ -135,8 +135,8 @@ def _state(plan: Plan, mesh: Mesh) -> TrainState:
     _, rest = eqx.partition(shapes, lambda leaf: isinstance(leaf, jax.ShapeDtypeStruct))
 
     def arrays(key: Any) -> Any:
-        model = class_of(subject.config)(subject.config, key=key)  # pyright: ignore[reportArgumentType]
-        return eqx.filter(initial_state(model, subject.optimizer), eqx.is_array)
+        kind: Any = class_of(subject.config)
+        return eqx.filter(initial_state(kind(subject.config, key=key), subject.optimizer), eqx.is_array)
 
     made = jax.jit(arrays, out_shardings=shardings(shapes, mesh))(jax.random.key(0))
     return eqx.combine(made, rest)

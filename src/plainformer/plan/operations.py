@@ -87,7 +87,7 @@ def _inner(params: Any) -> Iterator[Any]:
 
 def _width(dtype: Any) -> int:
     """Bytes of a number; a key of JAX's generator is two of 32 bits."""
-    return 8 if jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key) else dtype.itemsize
+    return 8 if jnp.issubdtype(dtype, jax.dtypes.prng_key) else dtype.itemsize
 
 
 def _is_inexact(leaf: Any) -> bool:

@@ -78,7 +78,7 @@ def _array(
     cuts = [_cut(part) for part in spec]
     counts = [math.prod(getattr(mesh, axis) for axis in cut) for cut in cuts]
     height = ROW if len(shape) < 2 else _side(shape[-2], 3.2)
-    height, width = max(height, min(counts[-2] if len(counts) > 1 else 1, MOST) * 14), _side(shape[-1], 11)
+    height, width = max(height, min(counts[-2] if len(counts) > 1 else 1, MOST) * 14), _side(math.prod(shape[-1:]), 11)
     each = math.prod(shape) // math.prod(counts)
     size = " x ".join(f"{length:,}" for length in shape) + (f", {times} of them" if times > 1 else "")
     drawn = [_text(EDGE, y + 13, name, size=11), _text(EDGE, y + 26, size, size=10, colour="#444")]

@@ -157,4 +157,4 @@ def _row(one: Row) -> dict[str, Any]:
 
 
 def _amounts(found: Mapping[Collective, Amount]) -> Sequence[dict[str, Any]]:
-    return [{**kind._asdict(), "count": amount.count, "bytes": amount.size} for kind, amount in found.items()]
+    return [{**kind._asdict(), "count": amount.times, "bytes": amount.size} for kind, amount in found.items()]

@@ -62,7 +62,8 @@ class Subject(NamedTuple):
         made = self.config if config is None else config
 
         def first(key: Any) -> TrainState:
-            return initial_state(class_of(made)(made, key=key), self.optimizer)
+            kind: Any = class_of(made)  # which fits the configuration
+            return initial_state(kind(made, key=key), self.optimizer)
 
         return eqx.filter_eval_shape(first, jax.random.key(0))
 
