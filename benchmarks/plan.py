@@ -65,7 +65,7 @@ def case(preset: str, mesh: str, *changes: str) -> None:
 def cost() -> None:
     for model in MODELS:
         for devices in DEVICES:
-            for compiler in ("cpu",):
+            for compiler in ("none", "cpu"):
                 began = time.perf_counter()
                 script = (
                     "import sys, resource; sys.argv = ['plainformer', 'plan', *sys.argv[1:]]\n"

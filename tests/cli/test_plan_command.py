@@ -22,7 +22,7 @@ SMALL = [
 
 def test_a_plan_is_of_the_mesh_and_of_all_others_and_draws_where_parameters_live(finished, spawn, tmp_path):
     picture = tmp_path / "where.svg"
-    asked = ["plan", "gpt2", "--mesh", "data=2,fsdp=2,tensor=2", "--chip", "v5e", *SMALL]
+    asked = ["plan", "gpt2", "--mesh", "data=2,fsdp=2,tensor=2", "--chip", "v5e", "--compiler", "cpu", *SMALL]
     done = finished(spawn(*asked, "--json", "--picture", picture))
     assert done.code == 0, done.err
     found = json.loads(done.out)
@@ -49,6 +49,7 @@ def test_a_plan_is_of_the_mesh_and_of_all_others_and_draws_where_parameters_live
         (["--chip", "h10"], "there is no chip 'h10'; did you mean h100"),
         (["--mesh", "data=2", "--devices", "4"], "data=2 is 2 devices, and --devices is 4"),
         (["--mesh", "rows=2"], "a mesh has no axis 'rows'"),
+        (["--whole"], "--whole is how a step is compiled, and none is"),
         (["--compiler", "gcc"], "there is no compiler 'gcc'"),
         (["--picture", "where.gif"], "a picture is PNG or SVG"),
     ],

@@ -26,8 +26,8 @@ Compiler = Annotated[
     str,
     typer.Option(
         metavar="NAME",
-        help="Compile the step for devices that the processor plays (cpu), for the chip itself (chip; JAX for CUDA or "
-        "libtpu must be installed, the chip need not be there), or not (none).",
+        help="Read exchange and memory from the step compiled for devices that the processor plays (cpu), or for the "
+        "chip itself (chip: with JAX for CUDA or libtpu installed, though the chip be not there); none: by rule alone.",
     ),
 ]
 Picture = Annotated[
@@ -42,7 +42,7 @@ def plan(
     chip: Annotated[
         str, typer.Option(metavar="NAME", help="h100, h200, a100, b200, v4, v5e, v5p, v6e or cpu.")
     ] = "h100",
-    compiler: Compiler = "cpu",
+    compiler: Compiler = "none",
     whole: Annotated[bool, typer.Option("--whole", help="Compile all layers, and not small models of them.")] = False,
     vocab: Annotated[int | None, typer.Option(min=1, help="Tokens of the vocabulary, if not the recipe's.")] = None,
     measure: Annotated[bool, typer.Option("--measure", help="Run some steps on this machine, and compare.")] = False,
@@ -89,9 +89,7 @@ def _check(chip: str, compiler: str, whole: bool, picture: Path | None) -> None:
         fix = f"choose one of {', '.join(COMPILERS)}"
         raise InputError(f"there is no compiler {compiler!r}", where="--compiler", fix=fix)
     if whole and compiler == "none":
-        raise InputError(
-            "--whole compiles all layers, and --compiler none compiles nothing", fix="leave one of them out"
-        )
+        raise InputError("--whole is how a step is compiled, and none is", fix="say --compiler cpu, or leave it out")
     if picture is not None:
         from plainformer.inspect.chart import check_picture
 

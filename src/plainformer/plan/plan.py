@@ -50,7 +50,7 @@ def plan(
     mesh: str | None = None,
     devices: int | None = None,
     chip: str | Chip = "h100",
-    compiler: str = "cpu",
+    compiler: str = "none",
     whole: bool = False,
     vocab: int | None = None,
 ) -> Plan:
