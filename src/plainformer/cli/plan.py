@@ -63,7 +63,7 @@ def plan(
     loaded = _loaded(recipe, set or [], sizes(mesh, devices)[1])
     if mesh is None and loaded.train.mesh:
         mesh = str(loaded.train.mesh)
-    play(sizes(mesh, devices)[1], alone=not measure)
+    play(sizes(mesh, devices)[1] if compiler == "cpu" or measure else 1, alone=not measure)
     from plainformer.plan.plan import plan as planned
 
     found = planned(loaded, mesh=mesh, devices=devices, chip=chip, compiler=compiler, whole=whole, vocab=vocab)
