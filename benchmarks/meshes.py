@@ -1,6 +1,6 @@
 """Whether a run is the same on any mesh: 50 steps of the three stacks on 12 meshes of 8 devices that one CPU plays.
 
-    python benchmarks/meshes.py [--stacks decoder,encoder] [--steps 50]
+    python benchmarks/meshes.py [--stacks decoder,encoder] [--steps 50] [--resume]
 
 Prints, for each stack and mesh, how far losses (relative) and final weights (largest difference, biases of keys left
 out) are from those of one device; and, to measure that by, how far one device is from itself where it sums in another
@@ -10,6 +10,8 @@ order (layers in a loop).
 import argparse
 import os
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
 os.environ["JAX_PLATFORMS"] = "cpu"
@@ -28,6 +30,7 @@ from plainformer.models.transformer import Transformer
 from plainformer.named import named_leaves
 from plainformer.nn.stack import scanned, unstack_layers
 from plainformer.objective import LanguageObjective, MaskedObjective, TranslationObjective
+from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.mesh import check_mesh, make_mesh, split_batch, spread
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import inverse_sqrt
@@ -39,6 +42,10 @@ MESHES = {
     "data=2,tensor=4": {}, "fsdp=4,tensor=2": {}, "fsdp=2,tensor=4": {}, "data=2,fsdp=2,tensor=2": {},
     "data=2,fsdp=4 ": {"loops": True}, "fsdp=4,tensor=2 ": {"accumulate": 2, "remat": True},
 }  # fmt: skip
+PAIRS = (
+    ("data=8", "fsdp=8"), ("fsdp=8", "data=2,fsdp=2,tensor=2"), ("data=2,fsdp=2,tensor=2", "data=1"),
+    ("data=1", "fsdp=4,tensor=2"), ("fsdp=4,tensor=2", "data=4"), ("tensor=8", "data=2,fsdp=4"),
+)  # fmt: skip
 ROWS, TOKENS, VOCAB, BATCHES = 16, 13, 61, 5
 SIZES = {"d_model": 32, "d_ff": 64, "heads": 8, "dropout": 0.1, "pad_vocab_to": 8}
 
@@ -78,8 +85,11 @@ def stacks():
     }
 
 
-def trained(stack, batches, mesh_text, steps, *, loops=False, **settings):
-    """The loss of every step, and the last weights, one after the other."""
+def trained(stack, batches, mesh_text, steps, *, loops=False, saves=None, resumes=None, **settings):
+    """The loss of every step, and the last weights, one after the other.
+
+    Half of the steps if it `saves` a checkpoint, in a folder; the other half if it `resumes`.
+    """
     model, config, objective, _ = stack
     mesh = make_mesh(mesh_text.strip())
     check_mesh(config, mesh)
@@ -88,16 +98,40 @@ def trained(stack, batches, mesh_text, steps, *, loops=False, **settings):
     state = spread(scanned(state, 2 if loops else None), mesh)
     before = shards(state)
     step = make_step(objective, optimizer, StepSettings(**settings), jax.random.key(2), mesh=mesh)
-    losses = np.zeros(steps)
-    for number in range(steps):
+    losses, first = np.zeros(steps), 0
+    if resumes:
+        with Checkpoints(Path(resumes), keep=1, say=print) as checkpoints:
+            state, first = checkpoints.restore(state).state, steps // 2
+    for number in range(first, steps // 2 if saves else steps):
         state = step(state, split_batch(batches[number % len(batches)], mesh))
         losses[number] = float(state.since_log.loss)
         fresh = jax.device_put(no_loss(), state.step.sharding)  # a sum of many steps would be rounded itself
         state = eqx.tree_at(lambda state: state.since_log, state, fresh)
     assert shards(state) == before, "a step moved what it was given"
+    if saves:
+        with Checkpoints(Path(saves), keep=1, say=print) as checkpoints:
+            checkpoints.save(state, {})
     # Attention does not depend on what is added to all keys alike: there Adam makes steps of the rounding of a zero.
     leaves = named_leaves(eqx.filter(unstack_layers(state.model), eqx.is_array)).items()
     return losses, np.concatenate([np.asarray(leaf).ravel() for name, leaf in leaves if not name.endswith("key.bias")])
+
+
+def resumed(stack, batches, steps, one):
+    """Begun on one mesh and ended on another, beside one device; and on the same mesh, beside itself."""
+    for before, after in PAIRS:
+        with TemporaryDirectory() as folder:
+            begun, _ = trained(stack, batches, before, steps, saves=folder)
+            losses, weights = trained(stack, batches, after, steps, resumes=folder)
+        apart = np.abs(begun + losses - one[0]) / one[0]
+        far = np.abs(weights - one[1]).max()
+        print(f"  {before} to {after:30} losses {apart.max():.1e}  weights {far:.1e}", flush=True)
+    with TemporaryDirectory() as folder:
+        trained(stack, batches, after, steps, saves=folder)
+        again = trained(stack, batches, after, steps, resumes=folder)
+    whole = trained(stack, batches, after, steps)
+    half = steps // 2
+    same = np.array_equal(again[0][half:], whole[0][half:]) and np.array_equal(again[1], whole[1])
+    print(f"  {after} to itself: {'the same to the bit' if same else 'NOT the same'}", flush=True)
 
 
 def shards(state):
@@ -110,6 +144,7 @@ def main():
     parser.add_argument("--stacks", default="encoder-decoder,decoder,encoder")
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--meshes", default=";".join(MESHES))
+    parser.add_argument("--resume", action="store_true", help="Begin on one mesh and end on another, for six pairs.")
     options = parser.parse_args()
     jax.config.update("jax_cpu_enable_async_dispatch", False)
     for name in options.stacks.split(","):
@@ -117,6 +152,10 @@ def main():
         batches = [stack[3]() for _ in range(BATCHES)]
         losses, weights = trained(stack, batches, "data=1", options.steps)
         print(f"{name}: {weights.size:,} parameters, loss {losses[0]:.4f} -> {losses[-1]:.4f}", flush=True)
+
+        if options.resume:
+            resumed(stack, batches, options.steps, (losses, weights))
+            continue
 
         def compare(mesh, **settings):
             began = time.monotonic()

@@ -253,11 +253,12 @@ def test_many_devices_have_the_kernels_too(accumulate: int, machine: str) -> Non
     assert f"tensor<{16 // 4 // accumulate}x{HEADS}x{TARGET}x64xbf16>" in text
 
 
-def test_devices_that_share_heads_have_the_kernels_too() -> None:
+@pytest.mark.parametrize("machine", ["tpu"])
+def test_devices_that_share_heads_have_the_kernels_too(machine: str) -> None:
     step, state, batch = step_of("translator", "bfloat16")
     mesh = abstract_mesh("data=2,tensor=2", 4)
-    text = lowered("tpu", step, over(state, shardings(state, mesh)), over(batch, batch_sharding(mesh)))
-    check_calls(text, FORWARD["tpu"] + BACKWARD["tpu"])
+    text = lowered(machine, step, over(state, shardings(state, mesh)), over(batch, batch_sharding(mesh)))
+    check_calls(text, FORWARD[machine] + BACKWARD[machine])
     check_no_scores(text)
     assert f"tensor<{batch.source.shape[0] // 2}x{HEADS // 2}x{TARGET}x64xbf16>" in text
 

@@ -355,3 +355,26 @@ def test_what_was_due_when_it_was_saved_is_kept_when_others_are_due_later(toy: T
     # 8 was the last step of a run that goes on: it was not due.
     assert save(7, [14]) == [4, 6, 7, 14]
     assert save(4, [16]) == [6, 7, 14, 16]
+
+
+def test_a_look_at_the_dev_set_is_cut_short_by_a_signal_and_taken_on_resuming(
+    tiny: TinyRun, uninterrupted: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler gives seconds, and BLEU of a large dev set may take minutes: the state is saved, the look waits."""
+    evaluate, looks = tiny.evaluate, []
+
+    def long(model: eqx.Module, batches: Any) -> LossSums:
+        looks.append(1)
+        if len(looks) == 1:
+            ask_to_stop()
+            pytest.fail("the look went on")
+        return evaluate(model, batches)
+
+    monkeypatch.setattr(tiny, "evaluate", long)
+    stopped = tiny.go(tmp_path, {})
+    assert (stopped.reason, int(stopped.state.step), stopped.progress.pending) == ("signal", 5, 5)
+    resumed = tiny.go(tmp_path, {})
+    assert len(looks) == 3
+    assert same(resumed.state, uninterrupted.state)
+    assert resumed.metrics == uninterrupted.metrics
+    assert resumed.progress == uninterrupted.progress

@@ -28,6 +28,7 @@ from plainformer.cli import (
     plan,
     plot,
     recipes,
+    replay,
     score,
     serve,
     settings,
@@ -81,7 +82,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for verb in (
-    *(train.train, translate.translate, generate.generate, score.score),
+    *(train.train, replay.replay, translate.translate, generate.generate, score.score),
     *(fill.fill, classify.classify, embed.embed),
     *(plan.plan, serve.serve),
     *(evaluate.evaluate, info.info, merge.merge, demo.demo),

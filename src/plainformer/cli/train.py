@@ -1,20 +1,20 @@
 """`plainformer train`: from a recipe to a measured model."""
 
 import signal
-import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plainformer.cli.own_data import own_data
+from plainformer.cli.processes import Coordinator, Mesh, Process, Processes, as_options, joined, over_mesh
 from plainformer.cli.progress import show_progress
 from plainformer.cli.recipes import names
+from plainformer.cli.supervisor import heed_supervisor, supervise, training
 from plainformer.cli.usage import STDIN
-from plainformer.cli.work import begin_work
-from plainformer.errors import InputError, PlainformerError
+from plainformer.cli.work import begin_work, say_aside
+from plainformer.errors import InputError
 from plainformer.files.toml import inline, key_of
 from plainformer.spelling import Said, command, option
 
@@ -64,16 +64,14 @@ def train(
         list[str] | None,
         typer.Option(metavar="FILE", help="A file or glob of text (may be given again); short for --set data.text=…"),
     ] = None,
-    mesh: Annotated[
-        str | None,
-        typer.Option(metavar="AXES", help="data=2,fsdp=4,tensor=2: what devices share; short for --set train.mesh=…"),
-    ] = None,
-    coordinator: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Where the first of several processes listens.")
-    ] = None,
-    processes: Annotated[int | None, typer.Option(metavar="N", help="How many processes there are.")] = None,
-    process: Annotated[int | None, typer.Option(metavar="I", help="Which of them this is, from 0.")] = None,
+    mesh: Mesh = None,
+    coordinator: Coordinator = None,
+    processes: Processes = None,
+    process: Process = None,
     set: Set = None,
+    restarts: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
+    ] = 0,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
@@ -84,12 +82,21 @@ def train(
     """
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    changes = [*(set or []), *starting_from(start), *over_mesh(mesh)]
-    loaded = _loaded(recipe, changes, data=data or (), text=text or (), source=source, target=target)
+    own: dict[str, Any] = {"data": data or (), "text": text or (), "source": source, "target": target}
+    loaded = _loaded(recipe, [*(set or []), *starting_from(start), *over_mesh(mesh)], **own)
     folder = run or Path("runs") / loaded.name
+    if restarts:
+        own |= {"from": start, "set": set, **as_options(mesh, coordinator, processes, process)}
+        raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
+    heed_supervisor()
 
     with joined(coordinator, processes, process):
         reason = _trained(loaded, folder, resume=resume, overwrite=overwrite)
+    _scored(loaded, folder, reason)
+
+
+def _scored(loaded: "Recipe", folder: Path, reason: str) -> None:
+    """The end of a training: the score of the model, if it is done, and what to do next."""
     from plainformer.locate import find_model
     from plainformer.runs.evaluation import evaluate_run
 
@@ -113,6 +120,27 @@ def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -
 
     silence_orbax()
     return run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
+
+
+def _supervised(
+    recipe: str,
+    run: Path,
+    restarts: int,
+    own: Mapping[str, Sequence[str] | str | None],
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> int:
+    """Train in a process that is started again should it die (`supervisor`); its exit code."""
+    if recipe == STDIN:
+        fix = "save it as a file, and name that"
+        raise InputError("a training that is to be started again reads its recipe more than once", fix=fix)
+    words = ["--run", str(run)]
+    for name, given in own.items():
+        words.extend(f"--{name}={one}" for one in ([given] if isinstance(given, str) else given or ()))
+    first = [*words, *["--resume"] * resume, *["--overwrite"] * overwrite, "--", recipe]
+    again = [*words, "--resume", "--", recipe]
+    return supervise(training(first), training(again), run, restarts, say_aside)
 
 
 _TRY = {
@@ -170,31 +198,6 @@ def _as_said(
     }
     others = " ".join(option("data", path) for path in data)
     return [Said(change, options.get(key_of(change), others)) for change in own]
-
-
-def over_mesh(mesh: str | None) -> list[str]:
-    """What `--mesh AXES` changes in a recipe."""
-    return [] if mesh is None else [Said(f"train.mesh={inline(mesh)}", option("mesh", mesh))]
-
-
-@contextmanager
-def joined(coordinator: str | None, processes: int | None, process: int | None) -> Iterator[None]:
-    """While this lasts, this is one of the processes of a run, if there are several: an error in one ends it at once,
-    and the others with it. In the end all but the first leave, which scores the model."""
-    from plainformer.train import processes as of_run
-
-    if not of_run.join(coordinator, processes, process):
-        yield
-        return
-    try:
-        yield
-    except Exception as failure:
-        error = of_run.lost(failure) or failure
-        if not isinstance(error, PlainformerError):
-            traceback.print_exc()
-        typer.echo(f"plainformer: {error}", err=True)
-        of_run.leave(getattr(error, "exit_code", 1))
-    of_run.part()
 
 
 def starting_from(model: str | None) -> list[str]:

@@ -276,6 +276,9 @@ class TrainOptions(Section):
         description="Layers in a loop: compiled in the time of one; on a CPU a step takes 1.1 to 1.3 times as "
         "long. auto = on accelerators from 16 layers on, but not with Muon or frozen parameters.",
     )
+    log_norms: bool = Field(
+        default=False, description="Log norms of gradients, updates and values of every parameter (kind norms)."
+    )
     tensorboard: bool = Field(default=False, description="Write TensorBoard files too (extra: tensorboard).")
     mesh: Annotated[int | str, BeforeValidator(_mesh)] = Field(
         default=0,

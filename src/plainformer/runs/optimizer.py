@@ -1,4 +1,4 @@
-"""The optimizer and the schedule that a recipe states."""
+"""The optimizer and the learning rates that a recipe states."""
 
 import optax
 

@@ -1,6 +1,7 @@
 """A training run from a recipe: text to batches, model, loop, and the folders it leaves behind."""
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -21,21 +22,23 @@ from plainformer.models.build import count_parameters
 from plainformer.nn.stack import scanned, unstack_layers
 from plainformer.programs import kept
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
+from plainformer.runs.capsule import Recorder
 from plainformer.runs.classification import ClassificationTask
-from plainformer.runs.finetune import tune
+from plainformer.runs.finetune import Tuning, tune
 from plainformer.runs.folder import begin_run, check_folder, keep_model, keep_settings, old_tokenizers
 from plainformer.runs.language import LanguageTask
 from plainformer.runs.lock import RunLock
 from plainformer.runs.masked import MaskedTask
-from plainformer.runs.optimizer import optimizer_of, schedule_of
+from plainformer.runs.optimizer import optimizer_of as optimizer_of, schedule_of as schedule_of
 from plainformer.runs.task import Console, PreparedTask, Task, Tokenizers
 from plainformer.runs.translation import TranslationTask
 from plainformer.shapes import PRNGKeyArray
 from plainformer.train.average import average
 from plainformer.train.checkpoint import Checkpoints
+from plainformer.train.divergence import Divergence, make_norms
 from plainformer.train.log import Log, Silent
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
-from plainformer.train.mesh import check_mesh, first_state, make_mesh, part_of, rows_of, split_batch
+from plainformer.train.mesh import check_mesh, first_state, make_mesh, part_of, rows_of, split_batch, spread
 from plainformer.train.processes import from_first, is_first, meet, of_first, whole
 from plainformer.train.scan import least_in_loop
 from plainformer.train.state import TrainState, initial_state
@@ -77,20 +80,17 @@ def run_recipe(
         InputError: recipe, data or folder will not do, or they changed since the run began.
         WorkError: numbers that are not finite, or a disk that is full.
     """
-    recipe, folder = _given(recipe, folder, say, progress)
-    say, progress = of_first(say), of_first(progress)
+    recipe, folder, say, progress = _given(recipe, folder, say, progress)
     with RunLock(folder, wanted=is_first()) as lock:
         resume = from_first(partial(check_folder, recipe, folder, resume=resume, overwrite=overwrite, say=say))
         task = open_task(recipe)
         tokenizers, work, mesh = _prepare(task, recipe, folder if resume else None, Console(say, progress))
 
         init_key, dropout_key, pairs_key = _keys(recipe.train.seed)
-        schedule = schedule_of(recipe, work.config.d_model)
-        optimizer = optimizer_of(recipe, schedule)
+        optimizer = optimizer_of(recipe, schedule := schedule_of(recipe, work.config.d_model))
         step = _begun_step(work, recipe, optimizer, init_key, dropout_key, mesh) if task.pretrained is None else None
-        model = (work.initial or _new_model)(work.config, init_key)
-        say(f"model: {count_parameters(model):,} parameters")
-        model, frozen, work = tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
+        begun = partial(_begun_model, work, recipe, task, init_key, pairs_key)
+        model, frozen, work = begun(say)
         state, reached = first_state(model, optimizer, frozen, mesh), Progress()
         step = step or _step_of(work, recipe, optimizer, frozen, dropout_key, mesh)
         least = least_in_loop(recipe.train.scan, optimizer=recipe.optimizer.name, frozen=frozen)
@@ -104,17 +104,20 @@ def run_recipe(
             if resume and (restored := checkpoints.restore(state)):
                 state, reached = restored.state, Progress.from_notes(restored.notes)
                 say(f"resuming after step {int(state.step):,}")
-            state = _in_loops(state, least, say)
+            looped = partial(_in_loops, least, mesh)
+            state = looped(say, state)
             log = _open_log(folder, recipe, int(state.step), work.unit)
             step.compiling, step.compiled = lambda number: log.compiling(number, work.shapes), log.compiled
+            again = partial(looped, _silent), lambda: first_state(begun(_silent).model, optimizer, frozen, mesh)
+            explain = Recorder(recipe, folder, frozen, dropout_key, seen["batches"], step, *again, checkpoints, log.say)
+            norms = _norms(work, recipe, optimizer, frozen, dropout_key)
+            seen |= {"explain": explain, "divergence": Divergence(log.say), "norms": norms}
             hooks = LoopHooks(step=step, schedule=schedule, checkpoints=checkpoints, log=log, **seen)
-            try:
+            with closing(log):
                 state, reason = train(state, reached, _loop_settings(recipe), hooks)
                 if reason != "signal":
                     state = unstack_layers(state)
                     _finish(state.model, checkpoints.models(state), folder, work, hooks, say)
-            finally:
-                log.close()
     return reason
 
 
@@ -139,11 +142,14 @@ def _keys(seed: int) -> tuple[PRNGKeyArray, PRNGKeyArray, PRNGKeyArray]:
     return jax.random.fold_in(key, 0), jax.random.fold_in(key, 1), jax.random.fold_in(key, 2)
 
 
-def _given(recipe: Any, folder: Any, say: Any, progress: Any) -> tuple[Recipe, Path]:
-    """The recipe, with absolute paths, and the folder. Raises InputError for what is of the wrong type."""
+def _given(recipe: Any, folder: Any, say: Any, progress: Any) -> tuple[Recipe, Path, Any, Any]:
+    """The recipe, with absolute paths, the folder, and who is told: by the first process alone.
+
+    Raises InputError for what is of the wrong type.
+    """
     callables(say=say, progress=progress)
     checked = instance(recipe, Recipe, "recipe", 'give plainformer.load_recipe("demo"), or of your file')
-    return checked.anchored(), place(folder, "a folder for the run")
+    return checked.anchored(), place(folder, "a folder for the run"), of_first(say), of_first(progress)
 
 
 def _begin(
@@ -161,6 +167,24 @@ def _new_model(config: AnyConfig, key: PRNGKeyArray) -> Model:
     return KINDS[model_type_of(config)].model(config, key=key)
 
 
+def _begun_model(
+    work: PreparedTask,
+    recipe: Recipe,
+    task: Task,
+    key: PRNGKeyArray,
+    pairs_key: PRNGKeyArray,
+    say: Callable[[str], None],
+) -> Tuning:
+    """The model that training starts from: a new one, or another's, made ready to be tuned."""
+    model = (work.initial or _new_model)(work.config, key)
+    say(f"model: {count_parameters(model):,} parameters")
+    return tune(work, model, recipe.tune, task.pretrained, pairs_key, say)
+
+
+def _silent(line: str) -> None:
+    pass
+
+
 def _open_checkpoints(folder: Path, recipe: Recipe, frozen: frozenset[str], say: Callable[[str], None]) -> Checkpoints:
     keep, every = recipe.train.keep_last, recipe.train.save_every
     return Checkpoints(folder / "checkpoints", keep=keep, every=every, frozen=frozen, say=say)
@@ -172,11 +196,25 @@ def _open_log(folder: Path, recipe: Recipe, start: int, unit: str) -> Log:
     return Log(folder, steps=recipe.train.steps, start=start, tensorboard=recipe.train.tensorboard, unit=unit)
 
 
-def _in_loops(state: TrainState, least: int | None, say: Callable[[str], None]) -> TrainState:
+def _in_loops(least: int | None, mesh: Mesh, say: Callable[[str], None], state: TrainState) -> TrainState:
     looped = scanned(state, least)
-    if jax.tree.structure(looped) != jax.tree.structure(state):
-        say("layers run in a loop (train.scan)")
-    return looped
+    if jax.tree.structure(looped) == jax.tree.structure(state):
+        return looped
+    say("layers run in a loop (train.scan)")
+    return spread(looped, mesh)
+
+
+def _norms(
+    work: PreparedTask,
+    recipe: Recipe,
+    optimizer: optax.GradientTransformation,
+    frozen: frozenset[str],
+    key: PRNGKeyArray,
+) -> Callable[[TrainState, Any], Any] | None:
+    """What logs norms by parameter, where that is asked for."""
+    if not recipe.train.log_norms:
+        return None
+    return make_norms(work.objective, optimizer, _step_settings(recipe, frozen), key)
 
 
 def _step_of(
@@ -188,10 +226,13 @@ def _step_of(
     mesh: Mesh,
 ) -> Step:
     """The task's step."""
+    made_of = recipe.optimizer.model_dump(), recipe.schedule.model_dump(), work.config.d_model, recipe.train.steps
+    return make_step(work.objective, optimizer, _step_settings(recipe, frozen), key, made_of=made_of, mesh=mesh)
+
+
+def _step_settings(recipe: Recipe, frozen: frozenset[str]) -> StepSettings:
     how = recipe.train
-    settings = StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
-    made_of = recipe.optimizer.model_dump(), recipe.schedule.model_dump(), work.config.d_model, how.steps
-    return make_step(work.objective, optimizer, settings, key, made_of=made_of, mesh=mesh)
+    return StepSettings(how.accumulate, how.compute_dtype, frozen, how.remat)
 
 
 def _begun_step(

@@ -221,7 +221,7 @@ def _watch() -> None:
 
 def _end(which: str) -> None:
     print(f"plainformer: {_of_another(which)}", file=sys.stderr, flush=True)
-    time.sleep(1.0)  # until the others know
+    time.sleep(2 * BEAT if is_first() else 0.0)  # until the others know
     os._exit(WorkError.exit_code)
 
 

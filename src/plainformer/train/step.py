@@ -124,12 +124,10 @@ def make_step(
         mesh: the devices that share the state and its batches, if they are several.
     """
 
-    update = optax.with_extra_args_support(optimizer).update
-
     def step(state: TrainState, batch: Batch, key: PRNGKeyArray) -> TrainState:
         step_key = jax.random.fold_in(key, state.step)
         trained, fixed = split(state.model, settings.frozen)
-        sums, gradients = _gradients(objective, settings, mesh, trained, fixed, batch, step_key)
+        sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key, mesh)
         squares = _sums_of_squares(gradients)
         names = parameter_names(state.model)
         of_trained = np.array([index for index, name in enumerate(names) if name not in settings.frozen], np.int32)
@@ -139,12 +137,7 @@ def make_step(
         count = jnp.maximum(sums.tokens, 1.0)
 
         def updated(trained: Any, moments: Any) -> tuple[Any, Any]:
-            # A factor, not a divisor: XLA multiplies inside every operation that reads a gradient, but would write
-            # quotients to memory first.
-            mean = jax.tree.map(lambda leaf: leaf * (1.0 / count).astype(leaf.dtype), gradients)
-            with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
-                updates, moments = update(mean, moments, trained, gradient_norm=jnp.sqrt(squares.sum()) / count)
-                return eqx.apply_updates(trained, updates), moments
+            return _updated(optimizer, trained, moments, gradients, squares, count)
 
         # After a non-finite step everything stays as it was. This is a branch: if each number were chosen by itself,
         # weights would be computed from moments that are overwritten, and XLA would copy those first.
@@ -163,14 +156,46 @@ def make_step(
     return Step(step, key, depends_on=None if made_of is None else (objective, settings, made_of))
 
 
+def make_unguarded(
+    objective: Objective, optimizer: optax.GradientTransformation, settings: StepSettings
+) -> Callable[[TrainState, Batch, PRNGKeyArray], Any]:
+    """All that a step computes, not compiled: loss, gradients, squares of their norms, new parameters and moments.
+
+    Nothing keeps it from numbers that are not finite: it is what `non_finite` looks into.
+    """
+
+    def unguarded(state: TrainState, batch: Batch, key: PRNGKeyArray) -> Any:
+        trained, fixed = split(state.model, settings.frozen)
+        step_key = jax.random.fold_in(key, state.step)
+        sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
+        squares, count = _sums_of_squares(gradients), jnp.maximum(sums.tokens, 1.0)
+        after = _updated(optimizer, trained, state.optimizer_state, gradients, squares, count)
+        return sums, gradients, squares, *after
+
+    return unguarded
+
+
+def _updated(
+    optimizer: optax.GradientTransformation, trained: Any, moments: Any, gradients: Any, squares: Array, count: Array
+) -> tuple[Any, Any]:
+    """Parameters and moments after an update by the mean gradient; `gradients` is its sum over `count` tokens."""
+    # A factor, not a divisor: XLA multiplies inside every operation that reads a gradient, but would write quotients to
+    # memory first.
+    mean = jax.tree.map(lambda leaf: leaf * (1.0 / count).astype(leaf.dtype), gradients)
+    update = optax.with_extra_args_support(optimizer).update
+    with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
+        updates, moments = update(mean, moments, trained, gradient_norm=jnp.sqrt(squares.sum()) / count)
+        return eqx.apply_updates(trained, updates), moments
+
+
 def _gradients(
     objective: Objective,
     settings: StepSettings,
-    mesh: Mesh | None,
     trained: Any,
     fixed: Any,
     batch: Batch,
     key: PRNGKeyArray,
+    mesh: Mesh | None = None,
 ) -> tuple[LossSums, Any]:
     """Loss sums of a batch and the gradient of its summed loss, with respect to what is `trained`."""
 

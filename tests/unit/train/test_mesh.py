@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 from plainformer.errors import InputError
 from plainformer.mesh_shape import MeshShape
 from plainformer.models.config import EncoderConfig, LanguageModelConfig, TransformerConfig
+from plainformer.models.language_model import LanguageModel
 from plainformer.models.parameters import abstract_model
 from plainformer.named import named_leaves
 from plainformer.nn.lora import adapt
@@ -110,12 +111,12 @@ def test_layers_in_a_loop_and_what_the_optimizer_keeps_are_spread_as_the_paramet
 
 
 def test_a_pair_of_lora_is_spread_as_the_matrix_beside_it() -> None:
-    def tuned(key: Any) -> Any:
-        model = jax.tree.map(lambda leaf: jax.numpy.zeros(leaf.shape), abstract_model(DECODER))
-        return adapt(model, ["layers.0.self_attention.output"], rank=4, alpha=8, key=jax.random.key(0))
-
-    found = specs(eqx.filter_eval_shape(tuned, 0), "fsdp=2,tensor=2", 4, config=DECODER)
     name = "layers.0.self_attention.output"
+
+    def tuned(key: Any) -> Any:
+        return adapt(LanguageModel(DECODER, key=key), [name], rank=4, alpha=8.0, key=key)
+
+    found = specs(eqx.filter_eval_shape(tuned, jax.random.key(0)), "fsdp=2,tensor=2", 4)
     assert found[f"{name}.base.weight"] == P("tensor", "fsdp")
     assert (found[f"{name}.a"], found[f"{name}.b"]) == (P("tensor"), P(None, "fsdp"))
 

@@ -65,9 +65,7 @@ def splash_attention(
     # The kernel does not divide by the root of d_k. At the usual widths of 64 and 256 this is exact.
     scaled = (upcast(query) / math.sqrt(d_k)).astype(query.dtype)
     rows = scaled, key, value, None if valid is None else valid.astype(jnp.int32)
-    if (
-        devices_of(query) > 1
-    ):  # The compiler does not split a kernel of Pallas: each device has its rows and heads.
+    if devices_of(query) > 1:  # The compiler does not split a kernel of Pallas: each device has its rows and heads.
         mesh = jax.typeof(query).sharding.mesh
         of_batch = tuple(name for name in mesh.axis_names if name != HEADS)
         split = PartitionSpec(of_batch, HEADS if HEADS in mesh.axis_names else None)
