@@ -1,7 +1,6 @@
 """`plainformer serve` in a process of its own."""
 
 import re
-import signal
 import subprocess
 import sys
 import threading
@@ -35,8 +34,10 @@ class Process:
         for thread in self.threads:
             thread.start()
 
-    def end(self, number: int = signal.SIGTERM) -> int:
-        self.process.send_signal(number)
+    def end(self, number: int | None = None) -> int:
+        """Its exit code, once it has ended; by this signal, if there is one."""
+        if number is not None:
+            self.process.send_signal(number)
         code = self.process.wait(60)
         for thread in self.threads:
             thread.join(10)

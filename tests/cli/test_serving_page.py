@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,7 +32,7 @@ def served(folders: list[Path]) -> Iterator[Process]:
     process = Process(*map(str, folders))
     assert process.url, "".join(process.said)
     yield process
-    assert process.end() == 0
+    assert process.end(signal.SIGTERM) == 0
     assert "Traceback" not in "".join(process.said)
     assert all(json.loads(line)["status"] == 200 for line in process.logged)
 

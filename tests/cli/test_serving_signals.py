@@ -4,6 +4,7 @@ import json
 import shutil
 import signal
 import socket
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -45,10 +46,20 @@ def test_what_is_under_way_is_finished_and_nothing_new_is_taken(folder: Path, nu
         first = reply.readline()
         process.process.send_signal(number)
         assert text_of(first + reply.read()) == expected
-    assert process.end(number) == 0
+    assert process.end() == 0
     assert "Traceback" not in "".join(process.said)
     with pytest.raises(OSError, match="refused"):
         socket.create_connection((parts.hostname or "", parts.port or 0), timeout=5)
+
+
+def test_a_second_ctrl_c_gives_up_what_is_under_way(folder: Path) -> None:
+    process = Process(str(folder))
+    with asked(process.url) as reply:
+        reply.readline()
+        process.process.send_signal(signal.SIGINT)
+        time.sleep(0.1)  # two at once are one
+        assert process.end(signal.SIGINT) == 0
+    assert "Traceback" not in "".join(process.said)
 
 
 def test_after_a_kill_it_starts_again_and_answers_as_before(folder: Path) -> None:

@@ -90,6 +90,15 @@ def test_while_a_text_is_read_the_page_says_what_it_shows(open_page: Any) -> Non
     assert "Being computed" not in opened.page.locator("#note").inner_text()
 
 
+def test_what_is_drawn_slowly_is_not_being_computed(open_page: Any) -> None:
+    opened = open_page("translator")
+    opened.page.evaluate("window.plainformer.store.on(['result'], () => new Promise((done) => setTimeout(done, 500)))")
+    opened.type("it is large.")
+    opened.page.wait_for_timeout(600)
+    assert opened.state("store.get('busy')") is False
+    assert opened.page.locator("#output").text_content() == user("translator").translate(["it is large."])[0]
+
+
 EMPTY = "the text is empty"
 LACKS = "the model's vocabulary does not have"
 

@@ -55,6 +55,7 @@ class Program:
         self._function, self._donated, self._depends_on = function, frozenset(donate), depends_on
         self._jit: Any = None
         self._places: dict[Hashable, _Place] = {}
+        self._statics: dict[Any, _Static] = {}
         self._lock = Lock()
         update_wrapper(self, function)
 
@@ -117,7 +118,9 @@ class Program:
             others.append(tuple(rest))
             structures.append(structure)
         kinds = tuple(type(leaf) for rest in others for leaf in rest)  # 1, 1.0 and True are equal
-        return (donated, given), _Static((tuple(structures), tuple(others), kinds))
+        value = tuple(structures), tuple(others), kinds
+        with self._lock:
+            return (donated, given), self._statics.setdefault(value, _Static(value))
 
     def _jitted(self) -> Any:
         with self._lock:
@@ -234,16 +237,15 @@ _HOLE = _Hole()
 
 @jax.tree_util.register_pytree_node_class
 class _Static:
-    """Structures and leaves that are no arrays: a static argument of a program, and part of its result."""
+    """Structures and leaves that are no arrays: a static argument of a program, and part of its result.
+
+    A program has one for equal values, so that it is compared by identity. `jax.jit` looks arguments up in a table that
+    another thread may change while Python compares or hashes them: with an `__eq__` or `__hash__` of ours the process
+    can die of it (JAX 0.10.2).
+    """
 
     def __init__(self, value: Any) -> None:
-        self.value, self._hash = value, hash(value)
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Static) and self.value == other.value
+        self.value = value
 
     def tree_flatten(self) -> tuple[tuple[()], Any]:
         return (), self.value

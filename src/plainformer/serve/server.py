@@ -1,5 +1,6 @@
 """The application at a port of this machine, until it is told to end."""
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable
@@ -51,7 +52,7 @@ def server(
             ready()
 
     config = uvicorn.Config(
-        app,
+        _given_up_quietly(app),
         http=protocol(head_seconds),
         ws="none",
         lifespan="on",
@@ -66,6 +67,25 @@ def server(
         h11_max_incomplete_event_size=MOST_HEAD,
     )
     return Server(config)
+
+
+def _given_up_quietly(app: Any) -> Any:
+    """An ASGI application whose tasks are cancelled at a second Ctrl-C, and do not call that a failure."""
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        task = asyncio.current_task()
+
+        async def told(message: Any) -> None:
+            if message["type"] != "lifespan.shutdown.failed" or task is None or not task.cancelling():
+                await send(message)
+
+        try:
+            await app(scope, receive, told)
+        except asyncio.CancelledError:
+            if task is None or not task.cancelling():
+                raise
+
+    return application
 
 
 def run(app: Any, at: socket.socket, *, drain: float, ready: Callable[[], None]) -> None:

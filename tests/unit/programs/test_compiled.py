@@ -338,3 +338,35 @@ def test_another_process_finds_it_and_computes_the_same(tmp_path: Path) -> None:
     ]
     assert both[0] == both[1].replace(" []", " [1]")
     assert both[1].endswith(" []\n")
+
+
+def test_threads_may_call_it_with_what_python_compares(tmp_path: Path) -> None:
+    """In a process of its own: `jax.jit` dies where another thread runs while it compares two static arguments."""
+    source = textwrap.dedent(
+        """
+        import threading, time
+        import jax.numpy as jnp
+        from plainformer.programs.compiled import Program
+
+        class Number:
+            def __init__(self, n): self.n = n
+            def __hash__(self): return self.n
+            def __eq__(self, other):
+                time.sleep(0.0005)  # lets others run, as Python may between any two of its instructions
+                return self.n == other.n
+
+        program, x, is_over = Program(lambda x, number: x + number.n), jnp.float32(1), False
+
+        def call_again():
+            while not is_over:
+                assert program(x, Number(0)) == 1
+
+        thread = threading.Thread(target=call_again)
+        thread.start()
+        print(sum(int(program(x, Number(n))) for n in range(40)))
+        is_over = True
+        thread.join()
+        """
+    )
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "820\n"), done.stderr

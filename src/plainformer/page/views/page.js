@@ -70,7 +70,7 @@ async function read_anew(store, results) {
   const wanted = Object.fromEntries(["text", "settings", "off", "written"].map((name) => [name, store.get(name)]));
   const late = setTimeout(() => store.set({ busy: true }), PATIENCE);
   try {
-    const result = await results.of(wanted);
+    const result = await results.of(wanted).finally(() => clearTimeout(late)); // not while views draw
     if (result === null) return; // what is wanted instead is being read
     const last = Math.max(0, result.pass.target.length - 1);
     const is_first = result.step && !store.get("result"); // of a language model, whose last place is of interest
@@ -79,7 +79,5 @@ async function read_anew(store, results) {
     await store.set({ result, problem: null, busy: false, place, query, token: null });
   } catch (error) {
     await store.set({ problem: error.message, busy: false });
-  } finally {
-    clearTimeout(late);
   }
 }
