@@ -43,7 +43,7 @@ FLOORS = (
     {"evaluate", "figures"},
     {"recipe"},
     {"runs"},
-    {"page"},
+    {"page", "plan"},
     {"serve"},
     {"cli"},
     {"__main__"},

@@ -25,6 +25,7 @@ from plainformer.cli import (
     info,
     look,
     merge,
+    plan,
     plot,
     recipes,
     replay,
@@ -83,7 +84,7 @@ app = typer.Typer(
 for verb in (
     *(train.train, replay.replay, translate.translate, generate.generate, score.score),
     *(fill.fill, classify.classify, embed.embed),
-    serve.serve,
+    *(plan.plan, serve.serve),
     *(evaluate.evaluate, info.info, merge.merge, demo.demo),
     *(look.look, plot.plot, figures.figures),
     *(import_.import_, export.export, verify.verify),
