@@ -78,6 +78,8 @@ GUIDES = [page for page in PAGES if _is_for_readers(page.path.relative_to(ROOT))
 def commands(line: str) -> list[list[str]]:
     """The words of every call of `plainformer` in a line of shell; what follows # is for the reader."""
     words = shlex.split(line.strip().removeprefix("$ "), comments=True)
+    while words and (words[0] == "srun" or re.match(r"[A-Z_]+=", words[0])):  # what starts it, and what it finds set
+        words = words[1:]
     found = []
     for start, word in enumerate(words):
         if word == "plainformer" and (start == 0 or words[start - 1] in _ENDS):

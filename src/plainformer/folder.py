@@ -1,6 +1,7 @@
 """The model folder: weights, configuration, tokenizers, generation settings and a card, in the Hugging Face layout.
 
     config.json  model.safetensors  tokenizer.json  [target_tokenizer.json]  generation_config.json  README.md
+    SHA256SUMS
 
 Instead of the weights there may be those of an adapter (`adapter.py`), which are added to another model's when read.
 Nothing in it is executable. Every file is written whole or not at all, so a reader never meets half of one.
@@ -32,7 +33,7 @@ from plainformer.adapter import (
     whole_weights,
 )
 from plainformer.errors import InputError, WorkError, reason, shown
-from plainformer.files import atomic
+from plainformer.files import atomic, checksums
 from plainformer.files.json_object import read_object, write_object
 from plainformer.files.safetensors import ADAPTERS, check_finite, check_shapes, read_array, shapes_in, write_arrays
 from plainformer.given import or_near
@@ -117,24 +118,25 @@ def save_folder(content: ModelFolder, folder: Path, *, weights: bool = True) -> 
         raise InputError(what, where=str(folder), fix="save it in another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        content.source_tokenizer.save(folder / "tokenizer.json")
-        if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
-            content.target_tokenizer.save(folder / "target_tokenizer.json")
-        else:
-            for stale in folder.glob("target_tokenizer*"):
-                stale.unlink()
-        write_object(folder / "config.json", config)
-        write_object(folder / "generation_config.json", content.generation)
-        mask = content.source_tokenizer.special.mask
-        card = model_card(content.model.config, content.about, folder.resolve().name, mask)
-        atomic.write_text(folder / "README.md", card)
-        if weights and content.adapter:
-            save_adapter(content.adapter, content.model, folder, _in_names_of_peft(content.adapter, content.model))
-            (folder / "model.safetensors").unlink(missing_ok=True)
-        elif weights:
-            save_weights(content.model, folder)
-            for name in (ADAPTER_CONFIG, ADAPTER_WEIGHTS):
-                (folder / name).unlink(missing_ok=True)
+        with checksums.keeping(folder):
+            content.source_tokenizer.save(folder / "tokenizer.json")
+            if content.target_tokenizer.fingerprint != content.source_tokenizer.fingerprint:
+                content.target_tokenizer.save(folder / "target_tokenizer.json")
+            else:
+                for stale in folder.glob("target_tokenizer*"):
+                    stale.unlink()
+            write_object(folder / "config.json", config)
+            write_object(folder / "generation_config.json", content.generation)
+            mask = content.source_tokenizer.special.mask
+            card = model_card(content.model.config, content.about, folder.resolve().name, mask)
+            atomic.write_text(folder / "README.md", card)
+            if weights and content.adapter:
+                save_adapter(content.adapter, content.model, folder, _in_names_of_peft(content.adapter, content.model))
+                (folder / "model.safetensors").unlink(missing_ok=True)
+            elif weights:
+                save_weights(content.model, folder)
+                for name in (ADAPTER_CONFIG, ADAPTER_WEIGHTS):
+                    (folder / name).unlink(missing_ok=True)
     except OSError as failure:
         raise WorkError(f"the model could not be written ({failure.strerror})", where=str(folder)) from failure
 
@@ -143,7 +145,8 @@ def save_weights(model: Model, folder: Path) -> None:
     """Replace `model.safetensors` alone. Raises WorkError as `save_folder` does."""
     path = folder / "model.safetensors"
     try:
-        write_arrays(path, jax.device_get(named_parameters(model)))
+        with checksums.keeping(folder):
+            write_arrays(path, jax.device_get(named_parameters(model)))
     except (OSError, SafetensorError) as failure:
         raise WorkError(f"the weights could not be written ({reason(failure)})", where=str(path)) from failure
 
@@ -158,8 +161,18 @@ def load_folder(folder: Path, base: Path | None = None) -> ModelFolder:
     Settings of decoding that cannot be read are no error here: `ModelFolder.generation_file` has it.
 
     Raises:
-        InputError: something is missing, damaged, or does not belong together; the message names it.
+        InputError: something is missing, damaged (by `SHA256SUMS` beside it, to the bit), or does not belong together;
+            the message names it.
     """
+    with checksums.checked(folder) as edited:
+        content = _load(folder, base)
+    for name in edited:
+        if content.generation_file.path != folder / name or content.generation_file.damage is None:
+            checksums.say_edited(folder, name)
+    return content
+
+
+def _load(folder: Path, base: Path | None) -> ModelFolder:
     if is_of_peft(folder):
         return _load_adapted(folder, base)
     if base is not None and folder.is_dir() and not (folder / ADAPTER_CONFIG).exists():

@@ -11,6 +11,7 @@ from plainformer.kernels.linear_cross_entropy import linear_cross_entropy
 from plainformer.shapes import Array, Float, Hidden, Ids, PRNGKeyArray, Valid
 
 
+@jax.named_scope("loss")
 def _over_tokens(
     hidden: Hidden,
     model: Any,
@@ -76,4 +77,5 @@ class ClassificationObjective(NamedTuple):
     def __call__(self, model: Any, batch: Any, key: PRNGKeyArray | None) -> LossSums:
         """`model` is a `models.Classifier`, `batch` a `data.labelled_loader.LabelledBatch`; dropout with a key."""
         logits = model(batch.ids, batch.valid, key=key)
-        return cross_entropy(logits, batch.labels, batch.loss_mask, smoothing=self.smoothing)
+        with jax.named_scope("loss"):
+            return cross_entropy(logits, batch.labels, batch.loss_mask, smoothing=self.smoothing)

@@ -296,6 +296,7 @@ def spoilt(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         copy = shutil.copytree(folder, tmp_path_factory.mktemp("spoilt") / "model")
         weights = load_file(copy / "model.safetensors")
         save_file({name: np.full_like(value, weight) for name, value in weights.items()}, copy / "model.safetensors")
+        (copy / "SHA256SUMS").unlink(missing_ok=True)
         return copy
 
     return spoil

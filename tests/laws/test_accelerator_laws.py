@@ -35,6 +35,7 @@ from plainformer.nn.stack import scanned
 from plainformer.nn.trace import traced
 from plainformer.objective import LanguageObjective, MaskedObjective, TranslationObjective
 from plainformer.programs import compiled as program_module
+from plainformer.train.mesh import abstract_mesh, batch_sharding, shardings
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant
 from plainformer.train.state import initial_state
@@ -250,3 +251,24 @@ def test_many_devices_have_the_kernels_too(accumulate: int, machine: str) -> Non
     check_calls(text, FORWARD[machine] + BACKWARD[machine])
     check_no_scores(text)
     assert f"tensor<{16 // 4 // accumulate}x{HEADS}x{TARGET}x64xbf16>" in text
+
+
+@pytest.mark.parametrize("machine", ["tpu"])
+def test_devices_that_share_heads_have_the_kernels_too(machine: str) -> None:
+    step, state, batch = step_of("translator", "bfloat16")
+    batch = jax.tree.map(lambda leaf: jax.ShapeDtypeStruct((16, *leaf.shape[1:]), leaf.dtype), batch)
+    mesh = abstract_mesh("data=2,tensor=2", 4)
+    text = lowered(machine, step, over(state, shardings(state, mesh)), over(batch, batch_sharding(mesh)))
+    check_calls(text, FORWARD[machine] + BACKWARD[machine])
+    check_no_scores(text)
+    assert f"tensor<{batch.source.shape[0] // 2}x{HEADS // 2}x{TARGET}x64xbf16>" in text
+
+
+def over(tree: Any, where: Any) -> Any:
+    """Shapes, spread as is said of each, or of all."""
+    of_each = isinstance(where, NamedSharding)
+    return jax.tree.map(
+        lambda leaf, sharding: jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=sharding) if sharding else leaf,
+        tree,
+        jax.tree.map(lambda _: where, tree) if of_each else where,
+    )

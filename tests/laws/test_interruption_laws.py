@@ -25,7 +25,7 @@ from plainformer.objective import LossSums
 from plainformer.train.checkpoint import Checkpoints
 from plainformer.train.log import Log, is_timing
 from plainformer.train.loop import LoopHooks, LoopSettings, Progress, train
-from plainformer.train.mesh import data_mesh, replicate, split_batch
+from plainformer.train.mesh import make_mesh, split_batch, spread
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import constant, noam
 from plainformer.train.state import TrainState, initial_state, parameter_names
@@ -242,10 +242,10 @@ class TinyRun:
         self.optimizer = make_optimizer(self.schedule, clip=1.0)
         self.step = make_step(OBJECTIVE, self.optimizer, StepSettings(), KEY)
         self.evaluate = make_evaluation(OBJECTIVE)
-        self.mesh = data_mesh(1)
+        self.mesh = make_mesh(1)
 
     def state(self) -> TrainState:
-        return replicate(fresh_state(DROPPING, self.optimizer), self.mesh)
+        return spread(fresh_state(DROPPING, self.optimizer), self.mesh)
 
     def go(self, folder: Path, before: dict[int, Callable[[], None]]) -> "Ended":
         """Start, or go on where `folder` has a checkpoint; `before` says what happens while a batch is made."""
@@ -355,3 +355,26 @@ def test_what_was_due_when_it_was_saved_is_kept_when_others_are_due_later(toy: T
     # 8 was the last step of a run that goes on: it was not due.
     assert save(7, [14]) == [4, 6, 7, 14]
     assert save(4, [16]) == [6, 7, 14, 16]
+
+
+def test_a_look_at_the_dev_set_is_cut_short_by_a_signal_and_taken_on_resuming(
+    tiny: TinyRun, uninterrupted: Ended, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A scheduler gives seconds, and BLEU of a large dev set may take minutes: the state is saved, the look waits."""
+    evaluate, looks = tiny.evaluate, []
+
+    def long(model: eqx.Module, batches: Any) -> LossSums:
+        looks.append(1)
+        if len(looks) == 1:
+            ask_to_stop()
+            pytest.fail("the look went on")
+        return evaluate(model, batches)
+
+    monkeypatch.setattr(tiny, "evaluate", long)
+    stopped = tiny.go(tmp_path, {})
+    assert (stopped.reason, int(stopped.state.step), stopped.progress.pending) == ("signal", 5, 5)
+    resumed = tiny.go(tmp_path, {})
+    assert len(looks) == 3
+    assert same(resumed.state, uninterrupted.state)
+    assert resumed.metrics == uninterrupted.metrics
+    assert resumed.progress == uninterrupted.progress

@@ -111,30 +111,43 @@ def test_the_dropout_of_a_step_depends_on_its_key_and_its_number_alone() -> None
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("maker", ["make_loader", "make_packed_loader"])
-def test_one_device_equals_a_mesh(maker: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("maker", "mesh", "inner"),
+    [
+        ("make_loader", "data=2,fsdp=2,tensor=2", [6, 10]),
+        ("make_packed_loader", "data=8", [12, 20]),
+    ],
+)
+def test_one_device_equals_a_mesh(maker: str, mesh: str, inner: list[int], tmp_path: Path) -> None:
     """Three steps with dropout, Adam and clipping on eight devices that one CPU plays; also where a run that began on
-    one goes on from its checkpoint on eight, or the other way.
+    one goes on from its checkpoint on eight, or the other way. On the same devices, it goes on to the bit.
 
-    A gradient's sum over eight shards is rounded otherwise than over one: some 1e-7, three times.
+    A gradient's sum over shards is rounded otherwise than over one device: some 1e-7, three times.
     """
     flags = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
     path = os.pathsep.join([entry for entry in sys.path if entry])
     program = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("mesh_program.py")), str(tmp_path), maker],
+        [sys.executable, str(Path(__file__).with_name("mesh_program.py")), str(tmp_path), maker, mesh],
         env={**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": path},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert program.returncode == 0, program.stderr
     found = json.loads(program.stdout)
-    # Devices of a batch, devices of a parameter, rows of a batch on each.
-    assert found["spread"] == {"1": [1, 1, ROWS], "8": [8, 8, ROWS // 8]}
+    # What one device has of a batch, and of a layer's first matrix, (d_model, d_ff) = (12, 20).
+    rows = ROWS // (8 if mesh == "data=8" else 4)
+    assert {name: [source[0], weight] for name, (source, weight) in found["parts"].items()} == {
+        "data=1": [ROWS, [12, 20]],
+        mesh: [rows, inner],
+    }
     assert found["moved"] > 1e-3
-    assert found["devices"] == {"1 to 8": 8, "8 to 1": 1}
-    for run in ("8", "1 to 8", "8 to 1"):
+    assert found["devices"] == {
+        f"{a} to {b}": 1 if b == "data=1" else 8 for a in ("data=1", mesh) for b in ("data=1", mesh)
+    }
+    assert found["same"] == {"data=1": True, mesh: True}
+    for run, apart in found["apart"].items():
         assert found["steps"][run] == 3, run
-        assert found["apart"][run] <= 1e-6, run
-        assert found["losses"][run] == pytest.approx(found["losses"]["1"], rel=1e-6), run
+        assert apart <= 1e-6, run
+        assert found["losses"][run] == pytest.approx(found["losses"]["data=1"], rel=1e-6), run
 
 
 # ---------------------------------------------------------------------------------------------------------------------

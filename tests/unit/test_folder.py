@@ -60,7 +60,7 @@ def test_a_loaded_folder_equals_the_saved_one(content: ModelFolder, folder: Path
 
 def test_the_files_are_the_usual_ones_and_nothing_half_written_is_left(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == [
-        "README.md", "config.json", "generation_config.json", "model.safetensors",
+        "README.md", "SHA256SUMS", "config.json", "generation_config.json", "model.safetensors",
         "target_tokenizer.json", "target_tokenizer_config.json", "tokenizer.json", "tokenizer_config.json",
     ]  # fmt: skip
     assert json.loads((folder / "config.json").read_text())["model_type"] == "plainformer-transformer"

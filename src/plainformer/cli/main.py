@@ -25,8 +25,10 @@ from plainformer.cli import (
     info,
     look,
     merge,
+    plan,
     plot,
     recipes,
+    replay,
     score,
     serve,
     settings,
@@ -80,9 +82,9 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for verb in (
-    *(train.train, translate.translate, generate.generate, score.score),
+    *(train.train, replay.replay, translate.translate, generate.generate, score.score),
     *(fill.fill, classify.classify, embed.embed),
-    serve.serve,
+    *(plan.plan, serve.serve),
     *(evaluate.evaluate, info.info, merge.merge, demo.demo),
     *(look.look, plot.plot, figures.figures),
     *(import_.import_, export.export, verify.verify),

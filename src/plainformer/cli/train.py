@@ -1,17 +1,19 @@
 """`plainformer train`: from a recipe to a measured model."""
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from plainformer.cli.own_data import own_data
+from plainformer.cli.processes import Coordinator, Mesh, Process, Processes, as_options, joined, over_mesh
 from plainformer.cli.progress import show_progress
 from plainformer.cli.recipes import names
+from plainformer.cli.supervisor import heed_supervisor, supervise, training
 from plainformer.cli.usage import STDIN
-from plainformer.cli.work import begin_work
+from plainformer.cli.work import begin_work, say_aside
 from plainformer.errors import InputError
 from plainformer.files.toml import inline, key_of
 from plainformer.spelling import Said, command, option
@@ -62,7 +64,14 @@ def train(
         list[str] | None,
         typer.Option(metavar="FILE", help="A file or glob of text (may be given again); short for --set data.text=…"),
     ] = None,
+    mesh: Mesh = None,
+    coordinator: Coordinator = None,
+    processes: Processes = None,
+    process: Process = None,
     set: Set = None,
+    restarts: Annotated[
+        int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
+    ] = 0,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
@@ -73,21 +82,24 @@ def train(
     """
     if resume and overwrite:
         raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
-    changes = [*(set or []), *starting_from(start)]
-    loaded = _loaded(recipe, changes, data=data or (), text=text or (), source=source, target=target)
+    own: dict[str, Any] = {"data": data or (), "text": text or (), "source": source, "target": target}
+    loaded = _loaded(recipe, [*(set or []), *starting_from(start), *over_mesh(mesh)], **own)
     folder = run or Path("runs") / loaded.name
+    if restarts:
+        own |= {"from": start, "set": set, **as_options(mesh, coordinator, processes, process)}
+        raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
+    heed_supervisor()
 
-    if loaded.train.compute_dtype == "float32":
-        begin_cpu_kernels()
-    # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
-    begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
+    with joined(coordinator, processes, process):
+        reason = _trained(loaded, folder, resume=resume, overwrite=overwrite)
+    _scored(loaded, folder, reason)
+
+
+def _scored(loaded: "Recipe", folder: Path, reason: str) -> None:
+    """The end of a training: the score of the model, if it is done, and what to do next."""
     from plainformer.locate import find_model
     from plainformer.runs.evaluation import evaluate_run
-    from plainformer.runs.run import run_recipe
-    from plainformer.train.checkpoint import silence_orbax
 
-    silence_orbax()
-    reason = run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
     if reason == "signal":
         typer.echo(stopped(folder))
         raise typer.Exit(128 + signal.SIGINT)
@@ -95,6 +107,40 @@ def train(
         evaluate_run(folder, say=typer.echo, progress=show_progress)
     typer.echo(f"its curves: {command('plainformer', 'plot', folder)}")
     typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=command(folder))}")
+
+
+def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> str:
+    """Why the training ended."""
+    if loaded.train.compute_dtype == "float32":
+        begin_cpu_kernels()
+    # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
+    begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
+    from plainformer.runs.run import run_recipe
+    from plainformer.train.checkpoint import silence_orbax
+
+    silence_orbax()
+    return run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
+
+
+def _supervised(
+    recipe: str,
+    run: Path,
+    restarts: int,
+    own: Mapping[str, Sequence[str] | str | None],
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> int:
+    """Train in a process that is started again should it die (`supervisor`); its exit code."""
+    if recipe == STDIN:
+        fix = "save it as a file, and name that"
+        raise InputError("a training that is to be started again reads its recipe more than once", fix=fix)
+    words = ["--run", str(run)]
+    for name, given in own.items():
+        words.extend(f"--{name}={one}" for one in ([given] if isinstance(given, str) else given or ()))
+    first = [*words, *["--resume"] * resume, *["--overwrite"] * overwrite, "--", recipe]
+    again = [*words, "--resume", "--", recipe]
+    return supervise(training(first), training(again), run, restarts, say_aside)
 
 
 _TRY = {

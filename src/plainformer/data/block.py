@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from plainformer.data.part import WHOLE, Part
 from plainformer.data.permutation import permuted
 from plainformer.data.prefetch import ahead
 from plainformer.errors import InputError
@@ -56,19 +57,20 @@ class BlockLoader:
             f"{steps / epoch:,.2f} epochs in all"
         )
 
-    def batch(self, step: int) -> Blocks:
-        """The batch of training step `step`, counted from 1."""
+    def batch(self, step: int, part: Part = WHOLE) -> Blocks:
+        """The batch of training step `step`, counted from 1; of a part of it no other text is read."""
         epochs, places = np.divmod(np.arange((step - 1) * self._rows, step * self._rows), self.blocks_per_epoch)
         starts = np.empty_like(places)
         for epoch in np.unique(epochs).tolist():
             now = epochs == epoch
             blocks = permuted(places[now], self.blocks_per_epoch, (self._seed, epoch, _ORDER))
             starts[now] = self._shift(epoch) + blocks * self._context
-        return _cut(self._tokens, starts, context=self._context, rows=self._rows)
+        own = starts[part.rows(self._rows)]
+        return _cut(self._tokens, own, context=self._context, rows=len(own))
 
-    def batches(self, first: int, last: int) -> Iterator[Blocks]:
+    def batches(self, first: int, last: int, part: Part = WHOLE) -> Iterator[Blocks]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
-        return ahead(self.batch, first, last)
+        return ahead(lambda step: self.batch(step, part), first, last)
 
     def _shift(self, epoch: int) -> int:
         random = np.random.Generator(np.random.Philox(np.random.SeedSequence([self._seed, epoch, _SHIFT])))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from plainformer.data.bucket import Bucket, choose_buckets
 from plainformer.data.epoch import Epochs
 from plainformer.data.loader import Ragged
+from plainformer.data.part import WHOLE, Part
 from plainformer.data.prefetch import ahead
 from plainformer.errors import InputError
 
@@ -67,13 +68,15 @@ class LabelledLoader:
     def __len__(self) -> int:
         return len(self._texts)
 
-    def batch(self, step: int) -> LabelledBatch:
+    def batch(self, step: int, part: Part = WHOLE) -> LabelledBatch:
         """The batch of training step `step`, counted from 1."""
-        return self._fill(*self._epochs.batch(step))
+        whole = self._fill(*self._epochs.batch(step))
+        own = part.rows(len(whole.ids))
+        return whole._make(array[own] for array in whole)
 
-    def batches(self, first: int, last: int) -> Iterator[LabelledBatch]:
+    def batches(self, first: int, last: int, part: Part = WHOLE) -> Iterator[LabelledBatch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
-        return ahead(self.batch, first, last)
+        return ahead(lambda step: self.batch(step, part), first, last)
 
     def in_order(self) -> Iterator[LabelledBatch]:
         """Every text once, in a fixed order: for evaluation."""

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from plainformer.data.bucket import Bucket, choose_buckets
 from plainformer.data.epoch import Epochs
+from plainformer.data.part import WHOLE, Part
 from plainformer.data.prefetch import ahead
 from plainformer.errors import InputError
 
@@ -127,13 +128,13 @@ class PairLoader:
     def __len__(self) -> int:
         return len(self._source)
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int, part: Part = WHOLE) -> Batch:
         """The batch of training step `step`, counted from 1."""
-        return self._fill(*self._epochs.batch(step))
+        return self._fill(*self._epochs.batch(step), part)
 
-    def batches(self, first: int, last: int) -> Iterator[Batch]:
+    def batches(self, first: int, last: int, part: Part = WHOLE) -> Iterator[Batch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
-        return ahead(self.batch, first, last)
+        return ahead(lambda step: self.batch(step, part), first, last)
 
     def in_order(self) -> Iterator[Batch]:
         """Every pair once, in a fixed order: for evaluation."""
@@ -151,9 +152,9 @@ class PairLoader:
             f"{self.real_share():.0%} of target positions are real tokens"
         )
 
-    def _fill(self, bucket: Bucket, members: NDArray[np.int64]) -> Batch:
-        rows = self._epochs.rows(bucket)
-        filling = Filling(self._special, rows=rows, source=bucket.source, target=bucket.target)
-        for row, pair in enumerate(members):
+    def _fill(self, bucket: Bucket, members: NDArray[np.int64], part: Part = WHOLE) -> Batch:
+        own = part.rows(self._epochs.rows(bucket))
+        filling = Filling(self._special, rows=own.stop - own.start, source=bucket.source, target=bucket.target)
+        for row, pair in enumerate(members[own]):
             filling.add(row, self._source[pair], self._target[pair])
         return filling.batch()

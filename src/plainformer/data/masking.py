@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from plainformer.data import block
 from plainformer.data.block import BlockLoader, Blocks
+from plainformer.data.part import WHOLE, Part
 from plainformer.data.prefetch import ahead
 from plainformer.errors import InputError
 from plainformer.tokenizer import Tokenizer
@@ -162,14 +163,16 @@ class MaskedLoader:
     def __init__(self, blocks: BlockLoader, masking: Masking, *, seed: int) -> None:
         self._blocks, self._masking, self._seed = blocks, masking, seed
 
-    def batch(self, step: int) -> MaskedBatch:
+    def batch(self, step: int, part: Part = WHOLE) -> MaskedBatch:
         """The batch of training step `step`, counted from 1."""
         ids, _, valid = self._blocks.batch(step)
-        return hide(ids, valid, self._masking, _random(self._seed, step, _STEP))
+        whole = hide(ids, valid, self._masking, _random(self._seed, step, _STEP))
+        own = part.rows(len(ids))
+        return whole._make(array[own] for array in whole)
 
-    def batches(self, first: int, last: int) -> Iterator[MaskedBatch]:
+    def batches(self, first: int, last: int, part: Part = WHOLE) -> Iterator[MaskedBatch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
-        return ahead(self.batch, first, last)
+        return ahead(lambda step: self.batch(step, part), first, last)
 
 
 def in_order(

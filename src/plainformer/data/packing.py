@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from plainformer.data.bucket import Lengths
 from plainformer.data.loader import Batch, Filling, Ragged, SpecialIds
+from plainformer.data.part import WHOLE, Part
 from plainformer.data.prefetch import ahead
 from plainformer.errors import InputError
 
@@ -114,19 +115,19 @@ class PackedLoader:
     def __len__(self) -> int:
         return len(self._source)
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int, part: Part = WHOLE) -> Batch:
         """The batch of training step `step`, counted from 1."""
         epoch, index = divmod(step - 1, self.batches_per_epoch)
-        start = index * self.rows
-        filling = Filling(self._special, rows=self.rows, source=self.row_tokens, target=self.row_tokens)
-        for row, packed in enumerate(self._epoch(epoch)[start : start + self.rows].tolist()):
+        start, own = index * self.rows, part.rows(self.rows)
+        filling = Filling(self._special, rows=own.stop - own.start, source=self.row_tokens, target=self.row_tokens)
+        for row, packed in enumerate(self._epoch(epoch)[start : start + self.rows][own].tolist()):
             for pair in self._packed[packed]:
                 filling.add(row, self._source[pair], self._target[pair])
         return filling.packed()
 
-    def batches(self, first: int, last: int) -> Iterator[Batch]:
+    def batches(self, first: int, last: int, part: Part = WHOLE) -> Iterator[Batch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
-        return ahead(self.batch, first, last)
+        return ahead(lambda step: self.batch(step, part), first, last)
 
     def real_share(self) -> float:
         """The share of target positions in an epoch's batches that hold a real token."""

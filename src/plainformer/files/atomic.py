@@ -1,11 +1,29 @@
 """Files that are there whole, or not at all: a reader never meets half of one, and a failure leaves the old one."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from plainformer.errors import InputError
+
+_note: ContextVar[Callable[[Path, Path], None] | None] = ContextVar("note", default=None)
+
+
+@contextmanager
+def noting(note: Callable[[Path, Path], None]) -> Iterator[None]:
+    """While this lasts, `note(partial, path)` is told of each whole file before it takes the place of `path`."""
+    token = _note.set(note)
+    try:
+        yield
+    finally:
+        _note.reset(token)
+
+
+def is_noted() -> bool:
+    """Whether somebody is told of files that are replaced (`noting`)."""
+    return _note.get() is not None
 
 
 @contextmanager
@@ -27,6 +45,8 @@ def replacing(path: Path, partial: Path | None = None) -> Iterator[Path]:
         partial.chmod(usual)  # some libraries write files that their user alone may read
         with partial.open("rb") as file:
             os.fsync(file.fileno())  # or a power cut could leave a name with nothing behind it
+        if note := _note.get():
+            note(partial, path)
         os.replace(partial, path)
     except OSError as error:
         if str(error.filename) == str(partial):

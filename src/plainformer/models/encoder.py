@@ -91,6 +91,7 @@ class TextEncoder(eqx.Module):
         x = run_layers(self.layers, x, mask, keys=layer_keys, trace=trace)
         return trace.record("hidden", x if self.norm is None else self.norm(x))
 
+    @jax.named_scope("embedding")
     def _embed(self, ids: Ids, types: Ids | None, key: PRNGKeyArray | None, trace: Trace = NO_TRACE) -> Hidden:
         """Token embeddings, plus types and positions where they are added, normed or not, with dropout on the sum."""
         trace = trace.scope("embedding")

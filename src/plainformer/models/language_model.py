@@ -126,6 +126,7 @@ class LanguageModel(eqx.Module):
         """How many rows of the output projection are tokens."""
         return self.config.vocab
 
+    @jax.named_scope("embedding")
     def _embed(
         self,
         ids: Ids,

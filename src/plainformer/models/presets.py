@@ -78,6 +78,13 @@ PRESETS: dict[str, Preset] = {
     "gpt2": Preset(
         LanguageModelConfig, {}, 50_257, "the smallest GPT-2 (Radford et al. 2019), 124M; its own byte-level BPE"
     ),
+    "llama-7b": Preset(
+        LanguageModelConfig,
+        {"d_model": 4096, "d_ff": 11_008, "heads": 32, "layers": 32, "context": 2048, "dropout": 0.0}
+        | {"position": "rotary", "norm": "rms", "activation": "silu", "gated": True, "bias": False, "tie": False},
+        32_000,
+        "the smallest LLaMA (Touvron et al. 2023), for plans (plainformer plan llama-7b)",
+    ),
     # The tutorials that this project grew from, as they were meant: docs/tutorials.md.
     "annotated": Preset(
         TransformerConfig, {}, WMT14, "a tutorial's encoder-decoder: the paper's, with absolute (sinusoidal) positions"

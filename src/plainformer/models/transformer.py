@@ -147,6 +147,7 @@ class Transformer(eqx.Module):
         self.dropout = Dropout(config.dropout)
         self.config = config
 
+    @jax.named_scope("encoder")
     def encode(
         self,
         source: Ids,
@@ -167,6 +168,7 @@ class Transformer(eqx.Module):
         x = self._placed(self.source_embedding(source), at, seq, embedding_key, trace)
         return self.encoder(x, tokens.self_mask(seq), key=stack_key, trace=trace)
 
+    @jax.named_scope("decoder")
     def decode(
         self,
         target: Ids,
@@ -279,6 +281,7 @@ class Transformer(eqx.Module):
         x = self._target_embedding(ids)
         return x if self.config.decoder_start == "token" else jnp.where((positions > 0)[:, :, None], x, 0.0)
 
+    @jax.named_scope("embedding")
     def _placed(
         self,
         x: Hidden,

@@ -25,6 +25,7 @@ class Embedding(eqx.Module):
         self.table = jax.random.normal(key, (vocab, d_model)) / math.sqrt(d_model)
         self.scaled = scaled
 
+    @jax.named_scope("embedding")
     def __call__(self, ids: Int[Array, "*axes"]) -> Float[Array, "*axes d_model"]:
         # A row's gradients are summed in float32: a frequent token has thousands; and a GPU adds 16 bits slowly.
         rows = jnp.take(upcast(self.table), ids, axis=0).astype(self.table.dtype)

@@ -32,9 +32,11 @@ class EncoderLayer(eqx.Module):
     ) -> Hidden:
         first, second = split_keys(key, 2)
         attention, inner = trace.scope("self_attention"), trace.scope("feed_forward")
-        x = self.residuals[0](x, lambda x: self.self_attention(x, mask, trace=attention), first)
+        with jax.named_scope("self_attention"):
+            x = self.residuals[0](x, lambda x: self.self_attention(x, mask, trace=attention), first)
         attention.record("residual", x)
-        x = self.residuals[1](x, lambda x: inner.record("output", self.feed_forward(x)), second)
+        with jax.named_scope("feed_forward"):
+            x = self.residuals[1](x, lambda x: inner.record("output", self.feed_forward(x)), second)
         return trace.record("output", x)
 
     def extend(self, x: Hidden, cache: KVCache, slots: CacheSlots) -> tuple[Hidden, KVCache]:
@@ -64,11 +66,14 @@ class DecoderLayer(eqx.Module):
         first, second, third = split_keys(key, 3)
         attention, cross = trace.scope("self_attention"), trace.scope("cross_attention")
         inner = trace.scope("feed_forward")
-        x = self.residuals[0](x, lambda x: self.self_attention(x, mask, trace=attention), first)
+        with jax.named_scope("self_attention"):
+            x = self.residuals[0](x, lambda x: self.self_attention(x, mask, trace=attention), first)
         attention.record("residual", x)
-        x = self.residuals[1](x, lambda x: self.cross_attention(x, memory_mask, memory, trace=cross), second)
+        with jax.named_scope("cross_attention"):
+            x = self.residuals[1](x, lambda x: self.cross_attention(x, memory_mask, memory, trace=cross), second)
         cross.record("residual", x)
-        x = self.residuals[2](x, lambda x: inner.record("output", self.feed_forward(x)), third)
+        with jax.named_scope("feed_forward"):
+            x = self.residuals[2](x, lambda x: inner.record("output", self.feed_forward(x)), third)
         return trace.record("output", x)
 
     def extend(

@@ -11,8 +11,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
 from plainformer.equations.names import ActivationName, SinusoidalOrder
-from plainformer.errors import InputError
+from plainformer.errors import InputError, shown
 from plainformer.files.validation import broken, first_error
+from plainformer.mesh_shape import FORM, MeshShape
 from plainformer.models.config import NormName, NormPosition, SingleStackConfig, StackPosition
 from plainformer.models.presets import PRESETS
 
@@ -235,6 +236,18 @@ class ScheduleOptions(Section):
         return self
 
 
+def _mesh(value: object) -> object:
+    """A number of devices, or a shape in words, which is kept as it was written."""
+    if (type(value) is not int and not isinstance(value, str)) or (isinstance(value, int) and value < 0):
+        what = f"{shown(value)} is neither a number of devices nor a mesh of them"
+        raise PydanticCustomError("rule", "{what}", {"key": "", "what": what, "fix": FORM})
+    try:
+        MeshShape.parse(value)
+    except InputError as error:
+        raise PydanticCustomError("rule", "{what}", {"key": "", "what": error.what, "fix": error.fix}) from error
+    return value
+
+
 Samples = Annotated[int, Field(ge=0, description="Held-out texts that each look shows the model at work on; 0 = none.")]
 
 
@@ -263,5 +276,11 @@ class TrainOptions(Section):
         description="Layers in a loop: compiled in the time of one; on a CPU a step takes 1.1 to 1.3 times as "
         "long. auto = on accelerators from 16 layers on, but not with Muon or frozen parameters.",
     )
+    log_norms: bool = Field(
+        default=False, description="Log norms of gradients, updates and values of every parameter (kind norms)."
+    )
     tensorboard: bool = Field(default=False, description="Write TensorBoard files too (extra: tensorboard).")
-    mesh: int = Field(default=0, ge=0, description="Devices that share a batch; 0 = all there are.")
+    mesh: Annotated[int | str, BeforeValidator(_mesh)] = Field(
+        default=0,
+        description='Devices that share a batch, 0 = all; or what they share: "data=2,fsdp=4,tensor=2".',
+    )

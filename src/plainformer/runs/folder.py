@@ -19,6 +19,7 @@ from plainformer.spelling import option
 # trained on must not be forgotten while they are there. Then `data.json`, which says that the others are there.
 RUN_FILES = (
     *("checkpoints", "data.json", "best", "last", "average", "tensorboard", "metrics.jsonl", "evaluation.json"),
+    *("capsule", "capsule.partial"),
     *("tokenizer.json", "tokenizer_config.json", "target_tokenizer.json", "target_tokenizer_config.json"),
     *(HELD_OUT, "spiece.model", "target_spiece.model", "source.spm", "target.spm", "vocab.json", "target_vocab.json"),
 )

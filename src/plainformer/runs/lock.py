@@ -23,8 +23,9 @@ class RunLock:
     locked (some network drives, Windows), nothing is held and nobody refused.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *, wanted: bool = True) -> None:
+        """`wanted` is whether to hold it at all: one of several processes does for all."""
+        self._folder, self._wanted = folder, wanted
         self._file: int | None = None  # its descriptor
         self._new = True
 
@@ -45,6 +46,8 @@ class RunLock:
         Raises:
             InputError: another process has it, or had it since a new one was asked for.
         """
+        if not self._wanted:
+            return
         with suppress(OSError):  # which the first file that is written tells of
             self._folder.mkdir(parents=True, exist_ok=True)
         if self._file is None:
@@ -60,7 +63,7 @@ class RunLock:
         return (self._folder / "recipe.toml").exists()
 
     def _hold(self, create: int = 0) -> None:
-        if fcntl is None:
+        if fcntl is None or not self._wanted:
             return
         try:
             self._file = os.open(self._folder / LOCK, os.O_RDWR | create, 0o666)

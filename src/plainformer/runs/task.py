@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from plainformer.data.part import Part
 from plainformer.folder import AnyConfig, Model, ModelFolder
 from plainformer.runs.pretrained import Pretrained
 from plainformer.shapes import PRNGKeyArray
@@ -55,7 +56,7 @@ class PreparedTask:
     Attributes:
         config: of the model to be trained.
         objective: what it learns.
-        batches: the batches of steps first to last.
+        batches: of the batches of steps first to last, the part that a process makes.
         dev_batches: the batches of the development set.
         content: a trained model as the folder that is kept of it.
         describe: more figures of the development set, from its mean NLL (nats a token).
@@ -69,7 +70,7 @@ class PreparedTask:
 
     config: AnyConfig
     objective: Objective
-    batches: Callable[[int, int], Iterator[Any]]
+    batches: Callable[[int, int, Part], Iterator[Any]]
     dev_batches: Callable[[], Iterable[Any]]
     content: Callable[[Model], ModelFolder]
     describe: Callable[[float], Mapping[str, float]] = field(default=lambda nll: {})

@@ -20,9 +20,11 @@ import jax
 import numpy as np
 
 from plainformer.errors import WorkError
+from plainformer.files import checksums
 from plainformer.named import named_leaves
-from plainformer.nn.stack import unstack_layers
+from plainformer.nn.stack import layer_of, unstack_layers
 from plainformer.spelling import option
+from plainformer.train.processes import is_first, several
 from plainformer.train.state import TrainState
 
 
@@ -32,6 +34,7 @@ def orbax() -> Any:
 
 
 MARGIN = 1 << 17  # bytes of a checkpoint beside its arrays
+LAST_WRITTEN = "_CHECKPOINT_METADATA"  # which Orbax writes again when a checkpoint has its name
 
 
 class Restored(NamedTuple):
@@ -91,17 +94,20 @@ class Checkpoints:
         say: Callable[[str], None],
     ) -> None:
         self._folder, self._say, self._kept = folder, say, RetentionPolicy(keep, every)
+        self._saving: int | None = None  # the step that is being written
         self._left_out = {f"model.{name}" for name in frozen}
         folder.mkdir(parents=True, exist_ok=True)
-        for step in self.steps() if any(folder.iterdir()) else ():
+        # Several processes set up Orbax together, whatever one of them has found.
+        for step in self.steps() if several() or any(folder.iterdir()) else ():
             with suppress(Exception):  # of what cannot be read, `restore` tells
                 self._kept.due[step] = bool(self._metadata(step)["due"])
 
     @cached_property
     def _manager(self) -> Any:
         """Orbax, which takes as long to import as all else of a start: a new run needs it when it first saves."""
+        signed = orbax().AsyncOptions(post_finalization_callback=self._sign)
         options = orbax().CheckpointManagerOptions(
-            preservation_policy=self._kept, create=True, enable_async_checkpointing=True
+            preservation_policy=self._kept, create=True, enable_async_checkpointing=True, async_options=signed
         )
         return orbax().CheckpointManager(self._folder.absolute(), options=options)
 
@@ -133,13 +139,14 @@ class Checkpoints:
         self._guarded(lambda: self._check_room(arrays))
         due = self._kept.due[step] = self._kept.is_due(step)
         metadata = {"notes": notes, "checksum": _checksum(arrays), "due": due}
-        args = orbax().args
+        self._guarded(self._finish)
+        self._saving, args = step, orbax().args
         arguments = args.Composite(state=args.StandardSave(arrays), beside=args.JsonSave(metadata))
         self._guarded(lambda: self._manager.save(step, args=arguments))
 
     def wait(self) -> None:
         """Return when everything is on disk. Raises WorkError as `save` does."""
-        self._guarded(self._manager.wait_until_finished)
+        self._guarded(self._finish)
 
     def close(self) -> None:
         if "_manager" in vars(self):
@@ -169,7 +176,8 @@ class Checkpoints:
                 broken.append(path)
                 continue
             for path in broken:
-                path.rename(_free_name(path))
+                if is_first():
+                    path.rename(_free_name(path))
             if broken:
                 self._manager.reload()
             return found
@@ -179,6 +187,13 @@ class Checkpoints:
                 where=str(self._folder),
                 fix=f"try again, start another run, or give this one up with {option('overwrite')}",
             )
+        return None
+
+    def newest(self, like: TrainState) -> TrainState | None:
+        """The state of the newest checkpoint, as `restore` gives it; one that cannot be read is passed over."""
+        for step in reversed(self.steps()):
+            with suppress(Exception):  # as in `restore`
+                return self._read(step, like).state
         return None
 
     def models(self, like: TrainState) -> list[eqx.Module]:
@@ -201,6 +216,18 @@ class Checkpoints:
             raise WorkError("none of the checkpoints can be read", where=str(self._folder))
         return found
 
+    def _sign(self) -> None:
+        """List the files of a checkpoint with their checksums: it has all of them now, and Orbax is to name it next."""
+        for unnamed in self._folder.glob(f"{self._saving}.orbax-checkpoint-tmp*") if jax.process_index() == 0 else ():
+            checksums.write(unnamed, but=[LAST_WRITTEN])
+
+    def _finish(self) -> None:
+        """Wait for what is being written, and list its last files, too."""
+        self._manager.wait_until_finished()
+        step, self._saving = self._saving, None
+        if step is not None and jax.process_index() == 0 and (self._folder / str(step)).is_dir():
+            checksums.add(self._folder / str(step))
+
     def _metadata(self, step: int) -> dict[str, Any]:
         read: Any = self._manager.restore(step, args=orbax().args.Composite(beside=orbax().args.JsonRestore()))
         return read.beside
@@ -209,15 +236,16 @@ class Checkpoints:
         like = unstack_layers(like)
         args, shapes = orbax().args, jax.tree.map(orbax().utils.to_shape_dtype_struct, self._saved(like))
         arguments = args.Composite(state=args.StandardRestore(shapes), beside=args.JsonRestore())
+        checksums.check(self._folder / str(step))
         read: Any = self._manager.restore(step, args=arguments)
-        if _checksum(read.state) != read.beside["checksum"]:
+        if None not in (now := _checksum(read.state), then := read.beside["checksum"]) and now != then:
             raise ValueError("its arrays are not those that were saved")
         structure = jax.tree.structure(eqx.filter(like, eqx.is_array))
-        arrays = jax.tree.unflatten(structure, (_named(like) | read.state).values())
+        arrays = jax.tree.unflatten(structure, (named_arrays(like) | read.state).values())
         return Restored(eqx.combine(arrays, eqx.filter(like, eqx.is_array, inverse=True)), read.beside["notes"])
 
     def _saved(self, state: TrainState) -> dict[str, Any]:
-        return {name: array for name, array in _named(state).items() if name not in self._left_out}
+        return {name: array for name, array in named_arrays(state).items() if name not in self._left_out}
 
     def _check_room(self, arrays: dict[str, Any]) -> None:
         """A disk that is too full is found before a checkpoint is begun, not in its middle."""
@@ -235,15 +263,38 @@ class Checkpoints:
             ) from failure
 
 
-def _named(state: TrainState) -> dict[str, Any]:
+def named_arrays(state: TrainState) -> dict[str, Any]:
     """The arrays of a state by name, so that a checkpoint does not depend on how our classes are nested, nor on whether
-    layers are in a loop: those are taken apart in the host's memory, not on a device that may be full."""
-    arrays = unstack_layers(eqx.filter(state, eqx.is_array), take=lambda leaf, index: np.array(np.asarray(leaf)[index]))
-    return named_leaves(arrays)
+    layers are in a loop: those are taken apart in the host's memory, not on a device that may be full, unless several
+    devices share them."""
+
+    def take(leaf: Any, index: int) -> Any:
+        is_spread = isinstance(leaf, jax.Array) and len(leaf.sharding.device_set) > 1
+        return layer_of(leaf, index) if is_spread else np.array(np.asarray(leaf)[index])
+
+    return named_leaves(unstack_layers(eqx.filter(state, eqx.is_array), take=take))
 
 
-def _checksum(arrays: Mapping[str, Any]) -> int:
-    """CRC-32 of all arrays in the order of their names: Orbax checks its index, but not what the arrays hold."""
+def bad_arrays(tree: Any) -> list[str]:
+    """The arrays of a tree that hold numbers that are not finite, by name. Looked for on the host, where nothing has to
+    be compiled; of arrays that other processes have parts of, on the devices."""
+
+    def is_good(array: Any) -> bool:
+        if isinstance(array, jax.Array) and not array.is_fully_addressable:
+            return bool(jax.numpy.isfinite(array).all())
+        return bool(np.isfinite(np.asarray(array)).all())
+
+    arrays = named_leaves(eqx.filter(tree, eqx.is_inexact_array))
+    return [name for name, array in arrays.items() if not is_good(array)]
+
+
+def _checksum(arrays: Mapping[str, Any]) -> int | None:
+    """CRC-32 of all arrays in the order of their names: Orbax checks its index, but not what the arrays hold.
+
+    None where other processes have parts of them.
+    """
+    if not all(getattr(array, "is_fully_addressable", True) for array in arrays.values()):
+        return None
     total = 0
     for name in sorted(arrays):
         total = zlib.crc32(np.asarray(arrays[name]).tobytes(), total)

@@ -125,6 +125,34 @@ class Log:
         atomic.write_text(self._path, "".join(kept))
 
 
+class Silent(Log):
+    """What a process that is not the first logs: nothing."""
+
+    def __init__(self, *, unit: str) -> None:
+        self._unit = unit
+
+    def metrics(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
+        pass
+
+    def progress(self, step: int, values: Mapping[str, float]) -> None:
+        pass
+
+    def compiling(self, number: int, programs: int) -> None:
+        pass
+
+    def compiled(self) -> None:
+        pass
+
+    def doing(self, text: str) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
     """Put a disk that refuses into one line."""

@@ -15,8 +15,11 @@ import jax
 from plainformer.errors import WorkError
 from plainformer.nn.stack import unstack_layers
 from plainformer.objective import LossSums
-from plainformer.train.checkpoint import Checkpoints
+from plainformer.train import processes
+from plainformer.train.checkpoint import Checkpoints, bad_arrays
+from plainformer.train.divergence import Divergence
 from plainformer.train.log import Log
+from plainformer.train.mesh import put
 from plainformer.train.schedule import Schedule
 from plainformer.train.state import TrainState, no_loss, parameter_names
 
@@ -40,11 +43,13 @@ class Progress:
 
     best: the best dev figure so far (lower is better: BLEU enters negated), and the step that had it.
     stale: evaluations since then.
+    pending: the step whose look at the dev set a signal cut short, so that it is taken on resuming; 0 without one.
     """
 
     best: float = math.inf
     best_step: int = 0
     stale: int = 0
+    pending: int = 0
 
     def notes(self) -> dict[str, Any]:
         # JSON has no infinity.
@@ -53,7 +58,7 @@ class Progress:
     @classmethod
     def from_notes(cls, notes: dict[str, Any]) -> "Progress":
         best = math.inf if notes["best"] is None else notes["best"]
-        return cls(best, notes["best_step"], notes["stale"])
+        return cls(best, notes["best_step"], notes["stale"], notes.get("pending", 0))
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,9 @@ class LoopHooks:
     translate: BLEU (0 to 100) of a model's greedy translations of the dev set.
     samples: lines to show of what a model makes of some of the dev set.
     keep_best: told of a model that is the best so far.
+    norms: of gradients, updates and parameters at a step that is to be logged, where they are asked for.
+    divergence: told of losses and states, warns.
+    explain: told of a state that left the finite numbers, says what was the first and how to see it again.
     """
 
     batches: Callable[[int], Iterable[Any]]
@@ -79,6 +87,9 @@ class LoopHooks:
     translate: Callable[[eqx.Module], float] | None = None
     samples: Callable[[eqx.Module], Iterable[str]] | None = None
     keep_best: Callable[[eqx.Module], None] = field(default=lambda model: None)
+    norms: Callable[[TrainState, Any], Mapping[str, Any]] | None = None
+    divergence: Divergence | None = None
+    explain: Callable[[TrainState], str | None] = field(default=lambda state: None)
 
 
 def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: LoopHooks) -> tuple[TrainState, str]:
@@ -94,29 +105,34 @@ def train(state: TrainState, progress: Progress, settings: LoopSettings, hooks: 
     reason = "done"
     clock = time.monotonic()
     with _interruption() as interrupted:
+        if progress.pending:
+            clock, cut = _look(state, progress.pending, progress, settings, hooks, interrupted, clock)
+            if cut is not None:
+                return state, cut
         start = int(state.step) + 1
         # The step is counted here: reading it off the state would wait for the device.
         for step, batch in enumerate(hooks.batches(start), start):
             # 1. update
+            is_logged = step % settings.log_every == 0 or step == settings.steps
+            norms = hooks.norms(state, batch) if hooks.norms and is_logged else None
             state = hooks.step(state, batch)
 
             # 2. report
-            if step % settings.log_every == 0 or step == settings.steps:
-                state, clock = _report(state, step, clock, hooks)
+            if is_logged:
+                state, clock = _report(state, step, clock, hooks, norms)
 
             # 3. look at the dev set
             if _due(step, settings.evaluate_every, settings.steps) or _due(step, settings.bleu_every):
-                began = time.monotonic()
-                _evaluate(state, step, progress, settings, hooks)
-                clock += time.monotonic() - began
-                if _gave_up(progress, settings):
-                    reason = "patience"
+                clock, cut = _look(state, step, progress, settings, hooks, interrupted, clock)
+                reason = cut or reason
 
             # 4. save, and leave if asked to
-            if interrupted():
+            if interrupted(step):
                 reason = "signal"
             if _due(step, settings.save_every, settings.steps) or reason != "done":
-                _refuse_non_finite(state)
+                _refuse_non_finite(state, hooks, to_save=True)
+                if hooks.divergence:
+                    hooks.divergence.state(step, state)
                 hooks.checkpoints.save(state, progress.notes())
             if reason != "done":
                 break
@@ -132,10 +148,12 @@ def _due(step: int, every: int, last: int | None = None) -> bool:
     return step == last or (every > 0 and step % every == 0)
 
 
-def _report(state: TrainState, step: int, clock: float, hooks: LoopHooks) -> tuple[TrainState, float]:
+def _report(
+    state: TrainState, step: int, clock: float, hooks: LoopHooks, norms: Mapping[str, Any] | None
+) -> tuple[TrainState, float]:
     """Log the means since the last line; the state with its sums back at zero, and the time now."""
     sums = jax.device_get(state.since_log)  # waits for the step to be done
-    _refuse_non_finite(state)
+    _refuse_non_finite(state, hooks)
     now = time.monotonic()
     values = {
         **_means(sums),
@@ -144,20 +162,50 @@ def _report(state: TrainState, step: int, clock: float, hooks: LoopHooks) -> tup
         "seconds": now - clock,
     }
     hooks.log.metrics("train", step, values)
+    if norms is not None:
+        hooks.log.metrics("norms", step, norms)
     hooks.log.progress(step, values)
-    fresh = jax.device_put(no_loss(), jax.tree.map(lambda leaf: leaf.sharding, state.since_log))
+    if hooks.divergence:
+        hooks.divergence.loss(step, values["loss"])
+    fresh = jax.tree.map(lambda zero, leaf: put(zero, leaf.sharding), no_loss(), state.since_log)
     return eqx.tree_at(lambda s: s.since_log, state, fresh), now
 
 
-def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSettings, hooks: LoopHooks) -> None:
+def _look(
+    state: TrainState,
+    step: int,
+    progress: Progress,
+    settings: LoopSettings,
+    hooks: LoopHooks,
+    interrupted: "Interruption",
+    clock: float,
+) -> tuple[float, str | None]:
+    """Look at the dev set, unless a signal asks to save in time; the clock without that, and why to end, if so."""
+    began, progress.pending = time.monotonic(), step
+    try:
+        _evaluate(state, step, progress, settings, hooks, interrupted)
+    except _CutShort:  # what is no longer pending has only lost the samples that it was to show
+        return clock, "signal"
+    return clock + time.monotonic() - began, "patience" if _gave_up(progress, settings) else None
+
+
+def _evaluate(
+    state: TrainState,
+    step: int,
+    progress: Progress,
+    settings: LoopSettings,
+    hooks: LoopHooks,
+    interrupted: "Interruption",
+) -> None:
     """Measure the dev set, remember whether it is the best so far. Raises WorkError as `_refuse_non_finite` does."""
-    _refuse_non_finite(state)  # or what stood still since would be measured under the step's name
+    _refuse_non_finite(state, hooks)  # or what stood still since would be measured under the step's name
     values: dict[str, float] = {}
-    if hooks.evaluate and _due(step, settings.evaluate_every, settings.steps):
-        values |= _means(jax.device_get(hooks.evaluate(state.model)))
-        values |= hooks.describe(values["nll"])
-    if hooks.translate and _due(step, settings.bleu_every, settings.steps):
-        values["bleu"] = hooks.translate(unstack_layers(state.model))
+    with interrupted.cutting_short():
+        if hooks.evaluate and _due(step, settings.evaluate_every, settings.steps):
+            values |= _means(jax.device_get(hooks.evaluate(state.model)))
+            values |= hooks.describe(values["nll"])
+        if hooks.translate and _due(step, settings.bleu_every, settings.steps):
+            values["bleu"] = hooks.translate(unstack_layers(state.model))
     judged = values.get(settings.best_by)
     if judged is not None:
         figure = -judged if settings.best_by == "bleu" else judged
@@ -170,9 +218,11 @@ def _evaluate(state: TrainState, step: int, progress: Progress, settings: LoopSe
         hooks.log.metrics("dev", step, values)
         shown = "  ".join(f"{name} {value:z.4g}" for name, value in values.items() if name != "tokens")
         hooks.log.say(f"step {step:,}  dev: {shown}{'  (best)' if progress.best_step == step else ''}")
+    progress.pending = 0
     if hooks.samples:
-        for line in hooks.samples(unstack_layers(state.model)):
-            hooks.log.say(line)
+        with interrupted.cutting_short():
+            for line in hooks.samples(unstack_layers(state.model)):
+                hooks.log.say(line)
 
 
 def _means(sums: LossSums) -> dict[str, float]:
@@ -187,37 +237,81 @@ def _means(sums: LossSums) -> dict[str, float]:
     }
 
 
-def _refuse_non_finite(state: TrainState) -> None:
-    """Raises WorkError, naming step and parameter groups, where training has left the finite numbers."""
-    if not (step := int(state.bad_step)):
+def _refuse_non_finite(state: TrainState, hooks: LoopHooks, *, to_save: bool = False) -> None:
+    """Raises WorkError, naming step and parameter groups, where training has left the finite numbers.
+
+    What is `to_save` is looked at itself, too: an update can overflow though loss and gradients are finite.
+    """
+    step, names = int(state.bad_step), []
+    if step:
+        groups = zip(parameter_names(state.model), jax.device_get(state.bad_groups), strict=True)
+        names = [name for name, bad in groups if bad]
+    elif not to_save or not (names := bad_arrays((state.model, state.optimizer_state))):
         return
-    names = [
-        name for name, bad in zip(parameter_names(state.model), jax.device_get(state.bad_groups), strict=True) if bad
-    ]
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    what = f"the gradients of {', '.join(names[:3])}{more} are" if names else "the loss is"
+    if step:
+        what = f"at step {step} " + (f"the gradients of {', '.join(names[:3])}{more} are" if names else "the loss is")
+    else:
+        listed = ", ".join(name.partition(".")[2] for name in names[:3])
+        what = f"after step {int(state.step)} {listed}{more} {'is' if len(names) == 1 else 'are'}"
+    what, why = f"{what} not finite, and training stopped", hooks.explain(state)
     raise WorkError(
-        f"at step {step} {what} not finite, and training stopped",
+        f"{what}; {why}" if why else what,
         fix="start another run with a lower schedule.peak or with optimizer.clip; what this one has saved is kept",
     )
 
 
-@contextmanager
-def _interruption() -> Iterator[Callable[[], bool]]:
-    """Whether SIGINT or SIGTERM has come: the first finishes the step and saves, a second ends at once."""
-    came: list[int] = []
+class _CutShort(BaseException):
+    """A signal came while the dev set was looked at. No Exception, which a library might take for one of its own."""
 
-    def note(number: int, frame: FrameType | None) -> None:
-        if came:
+
+class Interruption:
+    """Whether SIGINT or SIGTERM has come: the first finishes the step and saves, a second ends at once.
+
+    Args:
+        asked: of a step, whether somebody else asks to leave after it; nothing is cut short for that.
+    """
+
+    def __init__(self, asked: Callable[[int], bool] = lambda step: False) -> None:
+        self._came, self._cuts, self._asked = False, False, asked
+
+    def __call__(self, step: int) -> bool:
+        return self._came or self._asked(step)
+
+    @contextmanager
+    def cutting_short(self) -> Iterator[None]:
+        """What is inside takes long and changes nothing: a signal leaves it by _CutShort."""
+        if self._came:
+            raise _CutShort
+        self._cuts = True
+        try:
+            yield
+        finally:
+            self._cuts = False
+
+    def note(self, number: int, frame: FrameType | None) -> None:
+        if self._came:
             raise KeyboardInterrupt
-        came.append(number)
+        self._came = True
+        if self._cuts:
+            self._cuts = False
+            raise _CutShort
 
+
+@contextmanager
+def _interruption() -> Iterator[Interruption]:
+    """Several processes are all asked of every step, and agree on the one after which they leave."""
+    if processes.several():
+        with processes.asked_to_stop() as asked:
+            yield Interruption(asked)
+        return
+    came = Interruption()
     try:
-        before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+        before = {number: signal.signal(number, came.note) for number in (signal.SIGINT, signal.SIGTERM)}
     except ValueError:  # not the main thread: signals are another thread's
         before = {}
     try:
-        yield lambda: bool(came)
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -12,11 +12,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax.sharding import Mesh
 
 from plainformer.nn.stack import map_leaves, unstack_layers
 from plainformer.objective import LossSums
 from plainformer.programs.compiled import Program
 from plainformer.shapes import Array, Float, PRNGKeyArray
+from plainformer.train.gather import gathered
+from plainformer.train.mesh import pinned
 from plainformer.train.remat import rematerialised
 from plainformer.train.state import Model, TrainState, no_loss, parameter_names, split
 
@@ -109,6 +112,7 @@ def make_step(
     key: PRNGKeyArray,
     *,
     made_of: Any = None,
+    mesh: Mesh | None = None,
 ) -> Step:
     """The update that trains a model on `objective`.
 
@@ -117,14 +121,13 @@ def make_step(
     Args:
         made_of: what says all about the optimizer, such as the settings that it was made of: by that its programs are
             kept for other processes (`programs.Program`). None keeps none.
+        mesh: the devices that share the state and its batches, if they are several.
     """
-
-    update = optax.with_extra_args_support(optimizer).update
 
     def step(state: TrainState, batch: Batch, key: PRNGKeyArray) -> TrainState:
         step_key = jax.random.fold_in(key, state.step)
         trained, fixed = split(state.model, settings.frozen)
-        sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
+        sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key, mesh)
         squares = _sums_of_squares(gradients)
         names = parameter_names(state.model)
         of_trained = np.array([index for index, name in enumerate(names) if name not in settings.frozen], np.int32)
@@ -134,18 +137,13 @@ def make_step(
         count = jnp.maximum(sums.tokens, 1.0)
 
         def updated(trained: Any, moments: Any) -> tuple[Any, Any]:
-            # A factor, not a divisor: XLA multiplies inside every operation that reads a gradient, but would write
-            # quotients to memory first.
-            mean = jax.tree.map(lambda leaf: leaf * (1.0 / count).astype(leaf.dtype), gradients)
-            with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
-                updates, moments = update(mean, moments, trained, gradient_norm=jnp.sqrt(squares.sum()) / count)
-                return eqx.apply_updates(trained, updates), moments
+            return _updated(optimizer, trained, moments, gradients, squares, count)
 
         # After a non-finite step everything stays as it was. This is a branch: if each number were chosen by itself,
         # weights would be computed from moments that are overwritten, and XLA would copy those first.
         trained, optimizer_state = _only_if(good, updated, trained, state.optimizer_state)
         first_bad = ~good & (state.bad_step == 0)
-        return TrainState(
+        after = TrainState(
             step=state.step + 1,
             model=eqx.combine(trained, fixed),
             optimizer_state=optimizer_state,
@@ -153,19 +151,58 @@ def make_step(
             bad_step=jnp.where(first_bad, state.step + 1, state.bad_step),
             bad_groups=jnp.where(jnp.broadcast_to(first_bad, bad_groups.shape), bad_groups, state.bad_groups),
         )
+        return pinned(after, mesh)
 
     return Step(step, key, depends_on=None if made_of is None else (objective, settings, made_of))
 
 
+def make_unguarded(
+    objective: Objective, optimizer: optax.GradientTransformation, settings: StepSettings
+) -> Callable[[TrainState, Batch, PRNGKeyArray], Any]:
+    """All that a step computes, not compiled: loss, gradients, squares of their norms, new parameters and moments.
+
+    Nothing keeps it from numbers that are not finite: it is what `non_finite` looks into.
+    """
+
+    def unguarded(state: TrainState, batch: Batch, key: PRNGKeyArray) -> Any:
+        trained, fixed = split(state.model, settings.frozen)
+        step_key = jax.random.fold_in(key, state.step)
+        sums, gradients = _gradients(objective, settings, trained, fixed, batch, step_key)
+        squares, count = _sums_of_squares(gradients), jnp.maximum(sums.tokens, 1.0)
+        after = _updated(optimizer, trained, state.optimizer_state, gradients, squares, count)
+        return sums, gradients, squares, *after
+
+    return unguarded
+
+
+def _updated(
+    optimizer: optax.GradientTransformation, trained: Any, moments: Any, gradients: Any, squares: Array, count: Array
+) -> tuple[Any, Any]:
+    """Parameters and moments after an update by the mean gradient; `gradients` is its sum over `count` tokens."""
+    # A factor, not a divisor: XLA multiplies inside every operation that reads a gradient, but would write quotients to
+    # memory first.
+    mean = jax.tree.map(lambda leaf: leaf * (1.0 / count).astype(leaf.dtype), gradients)
+    update = optax.with_extra_args_support(optimizer).update
+    with jax.numpy_dtype_promotion("standard"):  # Optax raises a float to the power of the step's integer
+        updates, moments = update(mean, moments, trained, gradient_norm=jnp.sqrt(squares.sum()) / count)
+        return eqx.apply_updates(trained, updates), moments
+
+
 def _gradients(
-    objective: Objective, settings: StepSettings, trained: Any, fixed: Any, batch: Batch, key: PRNGKeyArray
+    objective: Objective,
+    settings: StepSettings,
+    trained: Any,
+    fixed: Any,
+    batch: Batch,
+    key: PRNGKeyArray,
+    mesh: Mesh | None = None,
 ) -> tuple[LossSums, Any]:
     """Loss sums of a batch and the gradient of its summed loss, with respect to what is `trained`."""
 
     @partial(eqx.filter_value_and_grad, has_aux=True)
     def loss_of(trained: Any, batch: Batch, key: PRNGKeyArray) -> tuple[Array, LossSums]:
         model = cast(eqx.combine(trained, fixed), settings.compute_dtype)
-        sums = objective(rematerialised(model) if settings.remat else model, batch, key)
+        sums = objective(gathered(rematerialised(model) if settings.remat else model, mesh), batch, key)
         return sums.loss, sums
 
     if settings.accumulate == 1:
@@ -214,12 +251,12 @@ def _rows_of_groups(gradients: Any) -> np.ndarray:
 
 
 def make_evaluation(
-    objective: Objective, compute_dtype: str = "float32"
+    objective: Objective, compute_dtype: str = "float32", mesh: Mesh | None = None
 ) -> Callable[[Model, Iterable[Batch]], LossSums]:
     """`model, batches -> sums` over a dev set, without dropout."""
 
     def sums(model: Model, batch: Batch) -> LossSums:
-        return objective(cast(model, compute_dtype), batch, None)
+        return objective(gathered(cast(model, compute_dtype), mesh), batch, None)
 
     sums_of = Program(sums, depends_on=(objective, compute_dtype))
 

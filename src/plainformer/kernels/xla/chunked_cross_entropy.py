@@ -183,6 +183,7 @@ class _Chunks(NamedTuple):
 
     visited: how many of them have to be, from the first on.
     place: where each token is, all chunks in a row; None where that is where it was.
+    strided: whether a chunk has every so many-th token, and so tokens of every device, and not neighbours.
     """
 
     hidden: Float[Array, "chunks size d_model"]
@@ -191,6 +192,7 @@ class _Chunks(NamedTuple):
     visited: Int[Array, ""] | int
     place: Int[Array, " tokens"] | None
     tokens: int
+    strided: bool
 
     def at(self, index):
         """Hidden states, targets, and which are real, of one chunk."""
@@ -198,17 +200,22 @@ class _Chunks(NamedTuple):
 
     def in_order(self, of_chunks: Float[Array, "chunks size d_model"]) -> Float[Array, "tokens d_model"]:
         """What was computed for every token of the chunks, as the tokens were."""
+        of_chunks = of_chunks.swapaxes(0, 1) if self.strided else of_chunks
         flat = of_chunks.reshape(-1, of_chunks.shape[-1])
         return flat[: self.tokens] if self.place is None else flat[self.place]
 
 
 def _chunks(skip_padding, rows, hidden, targets, valid) -> _Chunks:
     """rows: of the table, a logit for each."""
-    tokens, place, visited = len(hidden), None, None
-    most = FINE if skip_padding else CHUNK
+    tokens, place, visited, devices = len(hidden), None, None, devices_of(hidden)
+    most = FINE if skip_padding else CHUNK * devices
     if platform() != "cpu":
-        most = max(CHUNK, devices_of(hidden) * (MOST_LOGITS // rows))
+        most = max(CHUNK, devices * (MOST_LOGITS // rows))
     count = -(-tokens // most)
+    # Neighbours are on one device: a chunk of them would be brought to all the others.
+    strided = devices > 1
+    if strided:
+        count = next((more for more in range(count, 2 * count) if tokens % (more * devices) == 0), count)
     size = -(-tokens // count)
     if skip_padding:  # the real tokens first, each kind in its order
         real = jnp.cumsum(valid, dtype=jnp.int32)
@@ -218,8 +225,14 @@ def _chunks(skip_padding, rows, hidden, targets, valid) -> _Chunks:
         visited = (real[-1] + size - 1) // size
     fill = count * size - tokens
     filled = jnp.pad(hidden, ((0, fill), (0, 0))), jnp.pad(targets, (0, fill)), jnp.pad(valid, (0, fill))
-    hidden, targets, valid = (x.reshape(count, size, *x.shape[1:]) for x in filled)
-    return _Chunks(hidden, targets, valid, count if visited is None else visited, place, tokens)
+
+    def cut(x: Array) -> Array:
+        if strided:
+            return x.reshape(size, count, *x.shape[1:]).swapaxes(0, 1)
+        return x.reshape(count, size, *x.shape[1:])
+
+    hidden, targets, valid = map(cut, filled)
+    return _Chunks(hidden, targets, valid, count if visited is None else visited, place, tokens, strided)
 
 
 def _zeros():

@@ -1,0 +1,56 @@
+"""The options by which a training is spread over devices and processes, and what its processes do about errors."""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+import typer
+
+from plainformer.errors import PlainformerError
+from plainformer.files.toml import inline
+from plainformer.spelling import Said, option
+
+Mesh = Annotated[
+    str | None,
+    typer.Option(metavar="AXES", help="data=2,fsdp=4,tensor=2: what devices share; short for --set train.mesh=…"),
+]
+Coordinator = Annotated[
+    str | None, typer.Option(metavar="HOST:PORT", help="Where the first of several processes listens.")
+]
+Processes = Annotated[int | None, typer.Option(metavar="N", help="How many processes there are.")]
+Process = Annotated[int | None, typer.Option(metavar="I", help="Which of them this is, from 0.")]
+
+
+def over_mesh(mesh: str | None) -> list[str]:
+    """What `--mesh AXES` changes in a recipe."""
+    return [] if mesh is None else [Said(f"train.mesh={inline(mesh)}", option("mesh", mesh))]
+
+
+def as_options(
+    mesh: str | None, coordinator: str | None, processes: int | None, process: int | None
+) -> dict[str, str | None]:
+    """These options as they were given, by their names."""
+    numbers = {"processes": processes, "process": process}
+    words = {name: None if number is None else str(number) for name, number in numbers.items()}
+    return {"mesh": mesh, "coordinator": coordinator, **words}
+
+
+@contextmanager
+def joined(coordinator: str | None, processes: int | None, process: int | None) -> Iterator[None]:
+    """While this lasts, this is one of the processes of a run, if there are several: an error in one ends it at once,
+    and the others with it. In the end all but the first leave, which scores the model."""
+    from plainformer.train import processes as of_run
+
+    if not of_run.join(coordinator, processes, process):
+        yield
+        return
+    try:
+        yield
+    except Exception as failure:
+        error = of_run.lost(failure) or failure
+        if not isinstance(error, PlainformerError):
+            traceback.print_exc()
+        typer.echo(f"plainformer: {error}", err=True)
+        of_run.leave(getattr(error, "exit_code", 1))
+    of_run.part()

@@ -1,0 +1,16 @@
+"""A PLAN BEFORE THE MONEY IS SPENT: what a training step of a recipe takes on devices that need not be there.
+
+Everything is computed from shapes: no weight is drawn, and no text is read.
+
+    subject     what is trained: a recipe or a preset, its model, its batch, its step, as shapes
+    estimate    memory and traffic of a device, from shapes and the table of the mesh
+    operations  floating-point operations of a step, counted in what JAX traced
+    compiled    the step compiled for devices that are not there, and what XLA says of it
+    hlo         the collectives of a compiled program
+    chips       what chips can do, each with its source
+    roofline    how long a step takes at least, and what binds it
+    meshes      all meshes of so many devices, ranked
+    measure     the same on this machine, run
+    report      a plan as lines of text and as JSON
+    picture     which parameter lives where, drawn
+"""
