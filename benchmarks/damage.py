@@ -72,9 +72,11 @@ def folder_is_found_out(run: Path, damage: Callable[..., str], chance: random.Ra
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
             try:
-                load_folder(model)
+                damage_of_settings = load_folder(model).generation_file.damage  # which is raised by what decodes
             except InputError as error:
                 return f"folder, {what}: {error}"
+        if damage_of_settings is not None:
+            return f"folder, {what}: {damage_of_settings}"
         return ("" if said else "MISSED ") + f"folder, {what}: {[str(one.message) for one in said]}"
 
 

@@ -36,7 +36,14 @@ KEY = jax.random.key(1)
 
 def translator() -> tuple[Any, Any, Any]:
     config = TransformerConfig(
-        source_vocab=VOCAB, target_vocab=VOCAB, d_model=12, d_ff=20, heads=2, encoder_layers=2, decoder_layers=2
+        source_vocab=VOCAB,
+        target_vocab=VOCAB,
+        d_model=12,
+        d_ff=20,
+        heads=2,
+        encoder_layers=2,
+        decoder_layers=2,
+        dropout=0.0,
     )
     chance = np.random.default_rng(3)
     ids = lambda seq: chance.integers(4, VOCAB, (ROWS, seq)).astype(np.int32)  # noqa: E731
@@ -46,7 +53,7 @@ def translator() -> tuple[Any, Any, Any]:
 
 
 def language_model() -> tuple[Any, Any, Any]:
-    config = LanguageModelConfig(vocab=VOCAB, context=TARGET, layers=3, d_model=12, d_ff=20, heads=2)
+    config = LanguageModelConfig(vocab=VOCAB, context=TARGET, layers=3, d_model=12, d_ff=20, heads=2, dropout=0.0)
     chance = np.random.default_rng(4)
     ids = lambda: chance.integers(0, VOCAB, (ROWS, TARGET)).astype(np.int32)  # noqa: E731
     return (

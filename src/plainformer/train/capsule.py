@@ -119,6 +119,10 @@ def said(site: Site) -> str:
     line = f"the first is {site.value} ({share}) by {site.operation}{code} in {where}, {site.direction}"
     if site.given:
         return f"{line}: {site.given} was not finite before the step"
+    if site.operation == "gather" and len(site.operands) == 2 and site.operands[1].largest >= site.operands[0].shape[0]:
+        table, places = site.operands
+        has = f"{places.name or 'what was computed before'} has {places.largest:.0f}"
+        return f"{line}: {has}, and {table.name or 'the table'} {table.shape[0]} rows"
     taken = [
         f"{operand.name or 'what was computed before'} (up to {operand.largest:.3g})"
         for operand in site.operands

@@ -190,7 +190,7 @@ def _mask(array: Any) -> np.ndarray | None:
     """Where an array is not finite; None where it is, or holds no floating-point numbers."""
     if not isinstance(array, float) and not jax.numpy.issubdtype(getattr(array, "dtype", np.int32), np.inexact):
         return None
-    found = ~np.isfinite(np.asarray(array))
+    found = np.asarray(~np.isfinite(np.asarray(array)))  # of a single number, too
     return found if found.any() else None
 
 
@@ -221,11 +221,18 @@ def _applied(equation: Any, values: list[_Value], at: _Evaluation) -> list[_Valu
     elif name == "optimization_barrier":
         for result, value in zip(results, values, strict=True):
             result.name = value.name
+    elif len(named := {value.name for value in values if value.name}) == 1 and all(map(_is_integer, results)):
+        for result in results:  # such as places in a table, counted from the end or not
+            result.name = next(iter(named))
     at.order += 1
     for result in results:
         if (mask := _mask(result.array)) is not None:
             result.bad = _bad_result(equation, values, result.array, mask, at)
     return results
+
+
+def _is_integer(value: _Value) -> bool:
+    return jax.numpy.issubdtype(getattr(value.array, "dtype", np.bool_), np.integer)
 
 
 def _bind(equation: Any, arrays: list[Any]) -> list[Any]:
@@ -270,7 +277,7 @@ def _scan(equation: Any, values: list[_Value], at: _Evaluation) -> list[_Value]:
 def _item(value: _Value, turn: int) -> _Value:
     found = _Value(value.array[turn], f"{value.name}[{turn}]" if value.name else None)
     if value.bad and value.bad.mask[turn].any():
-        mask, given = value.bad.mask[turn], found.name if value.bad.given else None
+        mask, given = np.asarray(value.bad.mask[turn]), found.name if value.bad.given else None
         parents = () if given else (value.bad,)
         found.bad = _Bad(mask, value.bad.has_nan, value.bad.order, parents, intended=value.bad.intended, given=given)
     return found
