@@ -30,7 +30,8 @@ def test_the_first_operation_is_named_and_the_step_is_kept(cli, recipe, tmp_path
     found = json.loads((run / "capsule" / "capsule.json").read_text())["found"]
     assert found in said
 
-    elsewhere = shutil.move(run / "capsule", tmp_path / "elsewhere")
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(run / "capsule", elsewhere)
     (recipe.parent / "text.txt").rename(tmp_path / "text.txt")  # it needs no data
     again = cli("replay", elsewhere)
     (tmp_path / "text.txt").rename(recipe.parent / "text.txt")
