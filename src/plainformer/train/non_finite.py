@@ -8,7 +8,7 @@ one that no output depends on.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -27,7 +27,8 @@ class _Bad:
     """A value that is not finite.
 
     mask: where. has_nan: whether there. order: how many operations came before. own: whether the operation made it.
-    intended: whether it is an infinity of the code. given: the name, of what was so before the step.
+    intended: whether it is an infinity of the code. given: the name, of what was so before the step. moves: whether the
+    operation only gives numbers another shape. met: whether infinities of the code made it NaN.
     """
 
     mask: np.ndarray
@@ -37,6 +38,8 @@ class _Bad:
     own: bool = False
     intended: bool = False
     given: str | None = None
+    moves: bool = False
+    met: bool = False
     site: Callable[[str | None], Site] | None = None
 
 
@@ -52,15 +55,20 @@ class _Value:
 class _Found(Exception):
     """An output that is not finite: nothing more has to be computed."""
 
-    def __init__(self, bad: _Bad) -> None:
-        self.bad = bad
+    def __init__(self, bad: _Bad, variable: int) -> None:
+        self.bad, self.variable = bad, variable
 
 
 @dataclass
 class _Evaluation:
-    """Operations in the order in which they are computed."""
+    """Operations in the order in which they are computed.
+
+    scopes: JAX's names of the operations that those in hand are inside of, which their own names leave out.
+    turns: of the loops among these.
+    """
 
     order: int = 0
+    scopes: list[str] = field(default_factory=list)
     turns: list[int] = field(default_factory=list)
 
 
@@ -68,7 +76,8 @@ def first_non_finite(function: Callable[..., Any], *args: Any, names: Sequence[s
     """Where the first number that is not finite comes from that an output of `function(*args)` depends on.
 
     Args:
-        function: of PyTrees of arrays; its outputs are all to be finite.
+        function: of PyTrees of arrays; its outputs are all to be finite. The first is the loss: where that is finite,
+            whatever else is computed along with it is for the gradient, and so backward.
         args: PyTrees of arrays.
         names: what their leaves are called, in the order of the leaves.
 
@@ -81,7 +90,9 @@ def first_non_finite(function: Callable[..., Any], *args: Any, names: Sequence[s
     try:
         outputs = _evaluate(closed, given, _Evaluation(), wanted)
     except _Found as found:
-        return _origin(found.bad)
+        site = _origin(found.bad)
+        is_of_gradient = site.direction == "forward" and found.variable != id(closed.jaxpr.outvars[0])
+        return replace(site, direction="backward") if is_of_gradient else site
     bad = next((value.bad for value in outputs if value.bad), None)
     return [value.array for value in outputs] if bad is None else _origin(bad)
 
@@ -95,6 +106,22 @@ def _given(leaf: Any, name: str) -> _Value:
 
 def _origin(bad: _Bad) -> Site:
     """Back from a value that is not finite to the first operation that made one, or was given one."""
+    seen = _with_ancestors(bad)
+    made = [one for one in seen if one.own or any(above.given for above in one.parents)]
+    # Without one, an infinity of the code reached an output.
+    first = min(made or [one for one in seen if one.site and not one.moves], key=_order, default=None)
+    if first is not None and first.met:
+        # Where they came in is where to look.
+        came_in = [one for one in _with_ancestors(first) if one.site and not one.moves]
+        first = min(came_in, key=_order)
+    if first is None or first.site is None:  # an output that is an argument
+        given, value = next((one.given for one in seen if one.given), None), "NaN" if bad.has_nan else "inf"
+        place = (), bad.mask.shape, given, ()
+        return Site("no operation", "", "update", "", "", value, int(bad.mask.sum()), bad.mask.size, *place)
+    return first.site(None if first.own else next((above.given for above in first.parents if above.given), None))
+
+
+def _with_ancestors(bad: _Bad) -> list[_Bad]:
     seen: dict[int, _Bad] = {}
     waiting = [bad]
     while waiting:
@@ -102,26 +129,11 @@ def _origin(bad: _Bad) -> Site:
         if id(one) not in seen:
             seen[id(one)] = one
             waiting.extend(one.parents)
-    made = [one for one in seen.values() if one.site and (one.own or any(above.given for above in one.parents))]
-    # Without one, an output is an argument, or an infinity of the code reached it.
-    first = min(made or [one for one in seen.values() if one.site], key=lambda one: one.order, default=None)
-    given = next((one.given for one in seen.values() if one.given), None)
-    if first is None or first.site is None:
-        return Site(
-            "no operation",
-            "",
-            "update",
-            "",
-            "",
-            "NaN" if bad.has_nan else "inf",
-            int(bad.mask.sum()),
-            bad.mask.size,
-            (),
-            bad.mask.shape,
-            given,
-            (),
-        )
-    return first.site(None if first.own else next((above.given for above in first.parents if above.given), None))
+    return list(seen.values())
+
+
+def _order(bad: _Bad) -> int:
+    return bad.order
 
 
 def _evaluate(
@@ -138,7 +150,7 @@ def _evaluate(
         for variable, result in zip(equation.outvars, results, strict=True):
             there[variable] = result
             if result.bad and id(variable) in wanted:
-                raise _Found(result.bad)
+                raise _Found(result.bad, id(variable))
         for variable in last.get(number, ()):
             there.pop(variable, None)
     return [_read(there, variable) for variable in jaxpr.outvars]
@@ -186,6 +198,14 @@ def _mask(array: Any) -> np.ndarray | None:
 
 
 def _apply(equation: Any, values: list[_Value], at: _Evaluation) -> list[_Value]:
+    at.scopes.append(str(equation.source_info.name_stack))
+    try:
+        return _applied(equation, values, at)
+    finally:
+        at.scopes.pop()
+
+
+def _applied(equation: Any, values: list[_Value], at: _Evaluation) -> list[_Value]:
     name = equation.primitive.name
     if name == "scan" and equation.params["length"] <= LONGEST_LOOP:
         return _scan(equation, values, at)
@@ -276,13 +296,17 @@ def _bad_result(equation: Any, values: list[_Value], array: Any, mask: np.ndarra
     has_nan = bool(np.isnan(plain).any())
     parents, covered = _to_blame(equation, values, mask, has_nan)
     only_intended = bool(parents) and all(one.intended for one in parents)
-    own = not parents or not covered or (only_intended and has_nan and not any(one.has_nan for one in parents))
-    turns = tuple(at.turns)
+    met = covered and only_intended and has_nan and not any(one.has_nan for one in parents)
+    own = met or not parents or not covered
+    turns, scopes = tuple(at.turns), "/".join(at.scopes)
 
     def site(given: str | None) -> Site:
-        return site_of(equation, [(value.name, value.array) for value in values], plain, mask, given, turns)
+        return site_of(equation, [(value.name, value.array) for value in values], plain, mask, given, scopes, turns)
 
-    return _Bad(mask, has_nan, at.order, tuple(parents), own, only_intended and not own, site=site)
+    moves = equation.primitive.name in _SAME_NUMBERS
+    return _Bad(
+        mask, has_nan, at.order, tuple(parents), own, only_intended and not own, moves=moves, met=met, site=site
+    )
 
 
 def _to_blame(equation: Any, values: list[_Value], mask: np.ndarray, has_nan: bool) -> tuple[list[_Bad], bool]:

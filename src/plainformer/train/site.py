@@ -55,11 +55,22 @@ def site_of(
     array: np.ndarray,
     mask: np.ndarray,
     given: str | None,
+    scopes: str,
     turns: tuple[int, ...],
 ) -> Site:
+    """What there is to say of an operation.
+
+    Args:
+        equation: JAX's of it.
+        values: what it took, each with its name, if it has one.
+        array, mask: its result, and where that is not finite.
+        given: the argument that was not finite before, if that is why.
+        scopes: JAX's names of what it is in, from outside, its own last.
+        turns: of the loops that it is in.
+    """
     index = tuple(int(place) for place in np.argwhere(mask)[0])
     first = float(array[index])
-    scope, direction = _scope_of(str(equation.source_info.name_stack), turns)
+    scope, direction = _scope_of(scopes, turns)
     function, place = _code_of(equation)
     target = equation.params.get("target_name") or equation.params.get("call_target_name")
     return Site(
