@@ -75,13 +75,14 @@ def test_two_processes_train_as_one_and_one_goes_on(
     """
     (tmp_path / "text.txt").write_text(some_text(3), encoding="utf-8")
     recipe = tmp_path / "recipe.toml"
-    data = '[data]\ntext = "text.txt"\nbatch_size = 4\n'
+    data = f'[data]\ntext = "{tmp_path}/text.txt"\nbatch_size = 4\n'
     recipe.write_text(f'name = "lm"\ntask = "language-model"\n{data}{MODEL}{training()}', encoding="utf-8")
     two, one = tmp_path / "two", tmp_path / "one"
     mesh = ("--mesh", "data=2,tensor=2", "--set", "train.steps=12")
     outcomes = [finished(process) for process in processes(2, recipe, "--run", two, *mesh)]
     assert [outcome.code for outcome in outcomes] == [0, 0], outcomes
-    assert outcomes[1].out == "", "the first alone speaks"
+    said = [line for line in outcomes[1].out.splitlines() if not line.startswith("[Gloo]")]  # XLA's own
+    assert said == [], "the first alone speaks"
     assert cli("train", recipe, "--run", two, "--resume").code == 0
     assert cli("train", recipe, "--run", one).code == 0
     found, wanted = losses(two), losses(one)
@@ -96,7 +97,7 @@ def test_a_process_that_is_lost_ends_the_others(
     """It is killed while it trains; the other says so in one line, the last."""
     (tmp_path / "text.txt").write_text(some_text(3), encoding="utf-8")
     recipe, run = tmp_path / "recipe.toml", tmp_path / "run"
-    data = '[data]\ntext = "text.txt"\nbatch_size = 4\n'
+    data = f'[data]\ntext = "{tmp_path}/text.txt"\nbatch_size = 4\n'
     recipe.write_text(f'name = "lm"\ntask = "language-model"\n{data}{MODEL}{training(steps=100000)}', encoding="utf-8")
     first, second = processes(2, recipe, "--run", run, "--mesh", "fsdp=4")
     while not (run / "metrics.jsonl").exists() or not losses(run):

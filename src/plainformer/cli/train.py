@@ -28,6 +28,10 @@ Set = Annotated[
     ),
 ]
 
+Restarts = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
+]
+
 RecipeName = Annotated[
     str,
     typer.Argument(
@@ -69,9 +73,7 @@ def train(
     processes: Processes = None,
     process: Process = None,
     set: Set = None,
-    restarts: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Start the training again, N times at most, should it die.")
-    ] = 0,
+    restarts: Restarts = 0,
 ) -> None:
     """Train a model as RECIPE says, and score it on its test set.
 
@@ -80,10 +82,9 @@ def train(
 
     plainformer recipes lists the recipes, and plainformer settings all that --set can change.
     """
-    if resume and overwrite:
-        raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
+    changes = [*_changes(set, start, exclusive=resume and overwrite), *over_mesh(mesh)]
     own: dict[str, Any] = {"data": data or (), "text": text or (), "source": source, "target": target}
-    loaded = _loaded(recipe, [*(set or []), *starting_from(start), *over_mesh(mesh)], **own)
+    loaded = _loaded(recipe, changes, **own)
     folder = run or Path("runs") / loaded.name
     if restarts:
         own |= {"from": start, "set": set, **as_options(mesh, coordinator, processes, process)}
@@ -97,7 +98,6 @@ def train(
 
 def _scored(loaded: "Recipe", folder: Path, reason: str) -> None:
     """The end of a training: the score of the model, if it is done, and what to do next."""
-    from plainformer.locate import find_model
     from plainformer.runs.evaluation import evaluate_run
 
     if reason == "signal":
@@ -105,8 +105,42 @@ def _scored(loaded: "Recipe", folder: Path, reason: str) -> None:
         raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.has_test:
         evaluate_run(folder, say=typer.echo, progress=show_progress)
-    typer.echo(f"its curves: {command('plainformer', 'plot', folder)}")
-    typer.echo(f"the model is in {find_model(folder)}; try: {_TRY[loaded.task].format(run=command(folder))}")
+    _say_what_next(loaded.task, folder)
+
+
+def _say_what_next(task: str, run: Path) -> None:
+    from plainformer.locate import find_model
+
+    typer.echo(f"its curves: {command('plainformer', 'plot', run)}")
+    typer.echo(f"the model is in {find_model(run)}; try: {_TRY[task].format(run=command(run))}")
+
+
+def _changes(set: list[str] | None, start: str | None, *, exclusive: bool) -> list[str]:
+    """What --set and --from change. Raises InputError where options exclude each other."""
+    if exclusive:
+        raise InputError("--resume and --overwrite exclude each other", fix="give one of them")
+    return [*(set or []), *starting_from(start)]
+
+
+def _supervised(
+    recipe: str,
+    run: Path,
+    restarts: int,
+    own: Mapping[str, Sequence[str] | str | None],
+    *,
+    resume: bool,
+    overwrite: bool,
+) -> int:
+    """Train in a process that is started again should it die (`supervisor`); its exit code."""
+    if recipe == STDIN:
+        fix = "save it as a file, and name that"
+        raise InputError("a training that is to be started again reads its recipe more than once", fix=fix)
+    words = ["--run", str(run)]
+    for name, given in own.items():
+        words.extend(f"--{name}={one}" for one in ([given] if isinstance(given, str) else given or ()))
+    first = [*words, *["--resume"] * resume, *["--overwrite"] * overwrite, "--", recipe]
+    again = [*words, "--resume", "--", recipe]
+    return supervise(training(first), training(again), run, restarts, say_aside)
 
 
 def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> str:
