@@ -141,7 +141,9 @@ def said(site: Site) -> str:
         return f"{line}: {has}, and {table.name or 'the table'} {table.shape[0]} rows"
     taken = [
         f"{operand.name or 'what was computed before'} (up to {operand.largest:.3g})"
+        if operand.name or operand.shape
+        else f"{operand.largest:.3g}"
         for operand in site.operands
-        if operand.name or len(operand.shape) > 0
     ]
-    return f"{line}, of {' and '.join(dict.fromkeys(taken))}" if taken else line
+    *others, last = dict.fromkeys(taken) or [""]
+    return f"{line}, of {', '.join(others)}{' and ' if others else ''}{last}" if last else line
