@@ -177,8 +177,8 @@ def _write(folder: Path, lines: Mapping[str, str]) -> None:
 
 def say_edited(folder: Path, name: str) -> None:
     """Say that a file is not what was written, and is used: a line for a shell, a warning for Python."""
-    line = f"{folder / name} is not as it was written ({NAME} beside it)"
+    line = f"{folder / name} is not what was written; if you changed it, remove {NAME} beside it"
     if tells_the_shell():
-        print(line, file=sys.stderr)
+        print(f"plainformer: {line}", file=sys.stderr)
     else:
         warnings.warn(line, stacklevel=4)

@@ -59,7 +59,9 @@ def test_a_card_that_was_edited_is_said_and_used(folder: Path) -> None:
     with checksums.checked(folder) as edited:
         pass
     assert edited == ["README.md"]
-    with pytest.warns(UserWarning, match=re.escape("README.md is not as it was written")):
+    with pytest.warns(
+        UserWarning, match=re.escape("README.md is not what was written; if you changed it, remove SHA256SUMS")
+    ):
         checksums.say_edited(folder, "README.md")
     (folder / "README.md").unlink()
     with checksums.checked(folder) as edited:
