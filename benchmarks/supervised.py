@@ -3,8 +3,8 @@
     python benchmarks/supervised.py RECIPE FOLDER [KILLS] [SETTING…]
 
 Trains RECIPE twice: alone, and with `--restarts`, its process killed (SIGKILL) at random moments, from its start to
-three times as long as it takes to its first line. Final weights and every logged figure but times have to be the same,
-to the bit, and no process may be left.
+two and a half times as long as it takes to its first line. Final weights and every logged figure but times have to be
+the same, to the bit, and no process may be left.
 """
 
 import json
@@ -75,7 +75,7 @@ def main() -> None:
     command = [*PLAINFORMER, "train", recipe, "--run", str(often), "--restarts", "999", *settings]
     supervisor, killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True), 0
     while killed < kills and (child := next_child(supervisor)):
-        time.sleep(chance.uniform(0.0, 3.0 * start_up))
+        time.sleep(chance.uniform(0.0, 2.5 * start_up))
         if child in children(supervisor.pid):
             os.kill(child, signal.SIGKILL)
             killed += 1
