@@ -47,6 +47,7 @@ def desk(trained, models, checkpoint, tmp_path, monkeypatch) -> Path:
     shutil.copytree(models["classifier"], tmp_path / "runs" / "reviews" / "average")
     shutil.copytree(checkpoint, tmp_path / "gpt2-folder")
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    (tmp_path / "data" / "wmt14").mkdir()
     (tmp_path / "reviews").mkdir()
     (tmp_path / "corpus").mkdir()
     texts = {
