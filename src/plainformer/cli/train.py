@@ -156,27 +156,6 @@ def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -
     return run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
 
 
-def _supervised(
-    recipe: str,
-    run: Path,
-    restarts: int,
-    own: Mapping[str, Sequence[str] | str | None],
-    *,
-    resume: bool,
-    overwrite: bool,
-) -> int:
-    """Train in a process that is started again should it die (`supervisor`); its exit code."""
-    if recipe == STDIN:
-        fix = "save it as a file, and name that"
-        raise InputError("a training that is to be started again reads its recipe more than once", fix=fix)
-    words = ["--run", str(run)]
-    for name, given in own.items():
-        words.extend(f"--{name}={one}" for one in ([given] if isinstance(given, str) else given or ()))
-    first = [*words, *["--resume"] * resume, *["--overwrite"] * overwrite, "--", recipe]
-    again = [*words, "--resume", "--", recipe]
-    return supervise(training(first), training(again), run, restarts, say_aside)
-
-
 _TRY = {
     "translation": "echo … | plainformer translate {run}",
     "language-model": "plainformer generate {run} …",
