@@ -35,8 +35,7 @@ def case(preset: str, mesh: str, *changes: str) -> None:
     shape = MeshShape.parse(mesh)
     play(shape.size)
     from plainformer.plan.compiled import compiled
-    from plainformer.plan.presets import preset_recipe
-    from plainformer.plan.subject import subject_of
+    from plainformer.plan.subject import preset_recipe, subject_of
     from plainformer.recipe import parse_recipe
     from plainformer.train.mesh import make_mesh
 

@@ -91,18 +91,20 @@ def train(
         raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
     heed_supervisor()
 
-    with joined(coordinator, processes, process):
+    with joined(coordinator, processes, process) as is_first:
         reason = _trained(loaded, folder, resume=resume, overwrite=overwrite)
-    _scored(loaded, folder, reason)
+        if is_first and reason != "signal":
+            _scored(loaded, folder)
+    if reason == "signal":
+        if is_first:
+            typer.echo(stopped(folder))
+        raise typer.Exit(128 + signal.SIGINT)
 
 
-def _scored(loaded: "Recipe", folder: Path, reason: str) -> None:
-    """The end of a training: the score of the model, if it is done, and what to do next."""
+def _scored(loaded: "Recipe", folder: Path) -> None:
+    """The end of a training: the score of the model, and what to do next."""
     from plainformer.runs.evaluation import evaluate_run
 
-    if reason == "signal":
-        typer.echo(stopped(folder))
-        raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.has_test:
         evaluate_run(folder, say=typer.echo, progress=show_progress)
     _say_what_next(loaded.task, folder)
@@ -154,27 +156,6 @@ def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -
 
     silence_orbax()
     return run_recipe(loaded, folder, resume=resume, overwrite=overwrite, say=typer.echo, progress=show_progress)
-
-
-def _supervised(
-    recipe: str,
-    run: Path,
-    restarts: int,
-    own: Mapping[str, Sequence[str] | str | None],
-    *,
-    resume: bool,
-    overwrite: bool,
-) -> int:
-    """Train in a process that is started again should it die (`supervisor`); its exit code."""
-    if recipe == STDIN:
-        fix = "save it as a file, and name that"
-        raise InputError("a training that is to be started again reads its recipe more than once", fix=fix)
-    words = ["--run", str(run)]
-    for name, given in own.items():
-        words.extend(f"--{name}={one}" for one in ([given] if isinstance(given, str) else given or ()))
-    first = [*words, *["--resume"] * resume, *["--overwrite"] * overwrite, "--", recipe]
-    again = [*words, "--resume", "--", recipe]
-    return supervise(training(first), training(again), run, restarts, say_aside)
 
 
 _TRY = {
