@@ -147,7 +147,9 @@ def _supervised(
 
 def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> str:
     """Why the training ended."""
-    if loaded.train.compute_dtype == "float32":
+    from plainformer.train.processes import several
+
+    if loaded.train.compute_dtype == "float32" and not several():
         begin_cpu_kernels()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))
