@@ -102,7 +102,7 @@ def main() -> None:
     parser.add_argument("recipe")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--within", type=float, help="Seconds between kills at most [default: half of a whole run].")
+    parser.add_argument("--within", type=float, help="Seconds between kills at most [default: a whole run].")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--seed", type=int, default=5)
     parser.add_argument("--set", action="append", default=[])
@@ -110,7 +110,7 @@ def main() -> None:
     words = [given.recipe, *(word for one in given.set for word in ("--set", one)), *options]
     never, often = given.folder.absolute() / "never", given.folder.absolute() / f"often-{given.seed}"
     whole = alone(never, given.processes, words)
-    within = given.within or whole / 2
+    within = given.within or whole
     count = killed(often, given.processes, words, kills=given.kills, within=within, seed=given.seed)
     print(f"killed {count} times; a run alone takes {whole:.0f} s")
     print("same weights and figures:", results(never) == results(often), "| left behind:", left(often) or "nothing")

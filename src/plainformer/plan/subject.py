@@ -1,7 +1,7 @@
 """What is planned: the model, the batch and the step of a recipe, as shapes alone."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
