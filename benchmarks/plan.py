@@ -82,8 +82,8 @@ def cost(compilers: Sequence[str]) -> None:
                 assert done.returncode == 0, done.stderr
                 busy, most = map(float, done.stderr.splitlines()[-1].split())
                 print(
-                    f"{model} on {devices}, compiler {compiler}: {time.perf_counter() - began:.1f} s, of CPU {busy:.1f}, "
-                    f"{most / 1e6:.2f} GB; {done.stdout.splitlines()[0].partition('; ')[2]}",
+                    f"{model} on {devices}, compiler {compiler}: {time.perf_counter() - began:.1f} s, "
+                    f"of CPU {busy:.1f}, {most / 1e6:.2f} GB; {done.stdout.splitlines()[0].partition('; ')[2]}",
                     flush=True,
                 )
 
