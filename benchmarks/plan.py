@@ -10,6 +10,7 @@ import argparse
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 CASES = (
     ("gpt2", "data=8", "model.layers=5"), ("gpt2", "fsdp=8", "model.layers=5"),
@@ -35,8 +36,7 @@ def case(preset: str, mesh: str, *changes: str) -> None:
     shape = MeshShape.parse(mesh)
     play(shape.size)
     from plainformer.plan.compiled import compiled
-    from plainformer.plan.presets import preset_recipe
-    from plainformer.plan.subject import subject_of
+    from plainformer.plan.subject import preset_recipe, subject_of
     from plainformer.recipe import parse_recipe
     from plainformer.train.mesh import make_mesh
 
@@ -62,25 +62,28 @@ def case(preset: str, mesh: str, *changes: str) -> None:
     )
 
 
-def cost() -> None:
+def cost(compilers: Sequence[str]) -> None:
     for model in MODELS:
         for devices in DEVICES:
-            for compiler in ("none", "cpu"):
+            for compiler in compilers:
                 began = time.perf_counter()
                 script = (
                     "import sys, resource; sys.argv = ['plainformer', 'plan', *sys.argv[1:]]\n"
                     "from plainformer.cli.main import main\n"
                     "try: main()\n"
-                    "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+                    "finally:\n"
+                    "    used = resource.getrusage(resource.RUSAGE_SELF)\n"
+                    "    print(used.ru_utime + used.ru_stime, used.ru_maxrss, file=sys.stderr)"
                 )
                 done = subprocess.run(
                     [sys.executable, "-c", script, model, "--devices", str(devices), "--compiler", compiler],
                     capture_output=True, text=True, check=False,
                 )  # fmt: skip
-                first, last = (done.stdout.splitlines() or [""])[0], done.stderr.splitlines()[-1]
+                assert done.returncode == 0, done.stderr
+                busy, most = map(float, done.stderr.splitlines()[-1].split())
                 print(
                     f"{model} on {devices}, compiler {compiler}: {time.perf_counter() - began:.1f} s, "
-                    f"{int(last) / 1e6 if last.isdecimal() else last} GB; {first.partition('; ')[2]}",
+                    f"of CPU {busy:.1f}, {most / 1e6:.2f} GB; {done.stdout.splitlines()[0].partition('; ')[2]}",
                     flush=True,
                 )
 
@@ -89,8 +92,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", choices=("exact", "cost", "case"))
     parser.add_argument("number", nargs="?", type=int)
+    parser.add_argument("--compilers", default="none,cpu", help="Of cost: by rule (none), compiled (cpu), or both.")
     given = parser.parse_args()
     if given.what == "case":
         case(*CASES[given.number])
     else:
-        cost() if given.what == "cost" else exact(given.number)
+        cost(given.compilers.split(",")) if given.what == "cost" else exact(given.number)

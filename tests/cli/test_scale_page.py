@@ -69,7 +69,7 @@ def losses(run: Path) -> dict[int, float]:
 def test_two_processes_train_as_one_and_one_goes_on(
     cli: Callable[..., Any], finished: Callable[..., Any], processes: Callable[..., list[Any]], tmp_path: Path
 ) -> None:
-    """Twelve steps by two processes on a mesh of four devices, then eight by one on one, beside twenty by one.
+    """Ten steps by two processes on a mesh of four devices, then ten by one on one, beside twenty by one.
 
     Sums are rounded otherwise, by some 1e-7 a step.
     """
@@ -78,7 +78,7 @@ def test_two_processes_train_as_one_and_one_goes_on(
     data = f'[data]\ntext = "{tmp_path}/text.txt"\nbatch_size = 4\n'
     recipe.write_text(f'name = "lm"\ntask = "language-model"\n{data}{MODEL}{training()}', encoding="utf-8")
     two, one = tmp_path / "two", tmp_path / "one"
-    mesh = ("--mesh", "data=2,tensor=2", "--set", "train.steps=12")
+    mesh = ("--mesh", "data=2,tensor=2", "--set", "train.steps=10")
     outcomes = [finished(process) for process in processes(2, recipe, "--run", two, *mesh)]
     assert [outcome.code for outcome in outcomes] == [0, 0], outcomes
     said = [line for line in outcomes[1].out.splitlines() if not line.startswith("[Gloo]")]  # XLA's own
@@ -86,7 +86,7 @@ def test_two_processes_train_as_one_and_one_goes_on(
     assert cli("train", recipe, "--run", two, "--resume").code == 0
     assert cli("train", recipe, "--run", one).code == 0
     found, wanted = losses(two), losses(one)
-    assert found.keys() - {12} == wanted.keys()
+    assert found.keys() == wanted.keys()
     for step, loss in wanted.items():
         assert found[step] == pytest.approx(loss, rel=1e-5), step
 

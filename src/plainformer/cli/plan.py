@@ -57,8 +57,7 @@ def plan(
     of as many devices, ranked. A preset is planned with a batch of its own.
     """
     _check(chip, compiler, whole, picture)
-    from plainformer.plan.place import play
-    from plainformer.plan.sizes import sizes
+    from plainformer.plan.place import play, sizes
 
     loaded = _loaded(recipe, set or [], sizes(mesh, devices)[1])
     if mesh is None and loaded.train.mesh:
@@ -99,7 +98,7 @@ def _check(chip: str, compiler: str, whole: bool, picture: Path | None) -> None:
 def _loaded(recipe: str, changes: list[str], devices: int) -> "Recipe":
     """A recipe, or that of a preset."""
     from plainformer.models.presets import PRESETS
-    from plainformer.plan.presets import preset_recipe
+    from plainformer.plan.subject import preset_recipe
     from plainformer.recipe import load_recipe, parse_recipe
 
     if recipe in PRESETS and not Path(recipe).exists():

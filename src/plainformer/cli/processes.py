@@ -1,5 +1,6 @@
 """The options by which a training is spread over devices and processes, and what its processes do about errors."""
 
+import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,20 +38,26 @@ def as_options(
 
 
 @contextmanager
-def joined(coordinator: str | None, processes: int | None, process: int | None) -> Iterator[None]:
-    """While this lasts, this is one of the processes of a run, if there are several: an error in one ends it at once,
-    and the others with it. In the end all but the first leave, which scores the model."""
+def joined(coordinator: str | None, processes: int | None, process: int | None) -> Iterator[bool]:
+    """While this lasts, this is one of the processes of a run, if there are several; whether it is the first.
+
+    An error in one ends it at once, and the others with it. In the end each waits for the first, which scores the model
+    on its own devices: should that be lost meanwhile, all can be started again.
+    """
     from plainformer.train import processes as of_run
 
     if not of_run.join(coordinator, processes, process):
-        yield
+        yield True
         return
     try:
-        yield
+        yield of_run.is_first()
+        of_run.part()
+    except KeyboardInterrupt:
+        typer.echo("plainformer: interrupted", err=True)
+        of_run.leave(128 + signal.SIGINT)
     except Exception as failure:
         error = of_run.lost(failure) or failure
         if not isinstance(error, PlainformerError):
             traceback.print_exc()
         typer.echo(f"plainformer: {error}", err=True)
         of_run.leave(getattr(error, "exit_code", 1))
-    of_run.part()

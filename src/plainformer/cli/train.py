@@ -91,18 +91,20 @@ def train(
         raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
     heed_supervisor()
 
-    with joined(coordinator, processes, process):
+    with joined(coordinator, processes, process) as is_first:
         reason = _trained(loaded, folder, resume=resume, overwrite=overwrite)
-    _scored(loaded, folder, reason)
+        if is_first and reason != "signal":
+            _scored(loaded, folder)
+    if reason == "signal":
+        if is_first:
+            typer.echo(stopped(folder))
+        raise typer.Exit(128 + signal.SIGINT)
 
 
-def _scored(loaded: "Recipe", folder: Path, reason: str) -> None:
-    """The end of a training: the score of the model, if it is done, and what to do next."""
+def _scored(loaded: "Recipe", folder: Path) -> None:
+    """The end of a training: the score of the model, and what to do next."""
     from plainformer.runs.evaluation import evaluate_run
 
-    if reason == "signal":
-        typer.echo(stopped(folder))
-        raise typer.Exit(128 + signal.SIGINT)
     if loaded.data.has_test:
         evaluate_run(folder, say=typer.echo, progress=show_progress)
     _say_what_next(loaded.task, folder)
@@ -145,7 +147,9 @@ def _supervised(
 
 def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> str:
     """Why the training ended."""
-    if loaded.train.compute_dtype == "float32":
+    from plainformer.train.processes import several
+
+    if loaded.train.compute_dtype == "float32" and not several():
         begin_cpu_kernels()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))

@@ -70,9 +70,7 @@ class LabelledLoader:
 
     def batch(self, step: int, part: Part = WHOLE) -> LabelledBatch:
         """The batch of training step `step`, counted from 1."""
-        whole = self._fill(*self._epochs.batch(step))
-        own = part.rows(len(whole.ids))
-        return whole._make(array[own] for array in whole)
+        return self._fill(*self._epochs.batch(step), part)
 
     def batches(self, first: int, last: int, part: Part = WHOLE) -> Iterator[LabelledBatch]:
         """The batches of steps `first` to `last`, made ahead in a thread of their own."""
@@ -82,8 +80,9 @@ class LabelledLoader:
         """Every text once, in a fixed order: for evaluation."""
         return (self._fill(*members) for members in self._epochs.in_order())
 
-    def _fill(self, bucket: Bucket, members: NDArray[np.int64]) -> LabelledBatch:
-        rows = self._epochs.rows(bucket)
+    def _fill(self, bucket: Bucket, members: NDArray[np.int64], part: Part = WHOLE) -> LabelledBatch:
+        own = part.rows(self._epochs.rows(bucket))
+        rows, members = own.stop - own.start, members[own]
         ids = np.full((rows, bucket.source), self._pad, np.int32)
         labels, lengths = np.zeros(rows, np.int32), np.zeros(rows, np.int64)
         for row, text in enumerate(members):

@@ -164,7 +164,7 @@ class MaskedLoader:
         self._blocks, self._masking, self._seed = blocks, masking, seed
 
     def batch(self, step: int, part: Part = WHOLE) -> MaskedBatch:
-        """The batch of training step `step`, counted from 1."""
+        """The batch of training step `step`, counted from 1; what a part of it hides is drawn with all the rest."""
         ids, _, valid = self._blocks.batch(step)
         whole = hide(ids, valid, self._masking, _random(self._seed, step, _STEP))
         own = part.rows(len(ids))

@@ -14,23 +14,32 @@ it is in `compiled`. Assumed is that
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
-from jax.sharding import AbstractMesh
 
 from plainformer.mesh_shape import MeshShape
 from plainformer.models.config import TransformerConfig
 from plainformer.named import named_leaves
 from plainformer.plan.hlo import Amount, Collective
-from plainformer.plan.operations import Kept, Traced, trace
+from plainformer.plan.operations import Kept, trace
 from plainformer.plan.subject import Subject, stacks
 from plainformer.plan.words import Number
-from plainformer.train.mesh import abstract_mesh, shardings
+from plainformer.train.mesh import abstract_mesh, logical_axes, spec_of
 
 WIDTHS = {"float32": 4, "bfloat16": 2}
+
+
+class Alike(NamedTuple):
+    """Arrays that every mesh spreads alike, such as the same matrix of all layers. name: that of the first."""
+
+    name: str
+    shape: tuple[int, ...]
+    bytes_each: int  # of a number
+    times: int
 
 
 class Outline(NamedTuple):
@@ -41,16 +50,22 @@ class Outline(NamedTuple):
         operations_again: those of all layers forward, which recomputing adds.
         kept: what the forward pass keeps, and how many times each.
         layer_inputs: bytes of the inputs of all layers.
-        parameters: numbers of the model.
-        state: the training's, as shapes.
+        model, optimizer: the arrays of the training's state.
+        state: the same as a tree of shapes.
     """
 
     operations: float
     operations_again: float
-    kept: tuple[tuple[float, Kept], ...]
-    layer_inputs: float
-    parameters: int
+    kept: Mapping[Kept, int]
+    layer_inputs: int
+    model: list[Alike]
+    optimizer: list[Alike]
     state: Any
+
+    @property
+    def parameters(self) -> int:
+        """Numbers of the model."""
+        return sum(one.times * math.prod(one.shape) for one in self.model)
 
 
 class Memory(NamedTuple):
@@ -92,27 +107,28 @@ def outline(subject: Subject, rows: int) -> Outline:
     layers = stacks(subject.config)
     base = dict.fromkeys(layers, 1)
     first = trace(subject, replace(subject.config, **base), rows)
-    operations, again = first.operations, 0.0
-    kept: list[tuple[float, Kept]] = [(1.0, one) for one in first.kept]
+    operations, again, kept = first.operations, 0.0, Counter(first.kept)
     for name, count in layers.items():
         more = trace(subject, replace(subject.config, **(base | {name: 2})), rows)
-        operations += (count - 1) * (more.operations - first.operations)
-        again += count * (more.operations - first.operations) / 3  # two of three products are backward
-        kept += [((count - 1.0) * sign, one) for sign, one in _difference(more, first)]
+        added = more.operations - first.operations
+        operations += (count - 1) * added
+        again += count * added / 3  # two of three products are backward
+        of_layer = Counter(more.kept)
+        of_layer.subtract(first.kept)
+        kept.update({one: (count - 1) * times for one, times in of_layer.items()})
     state = subject.state()
     width = WIDTHS[subject.settings.compute_dtype] * subject.config.d_model
     inputs = sum(layers.values()) * rows * _length(subject, rows) * width
-    numbers = sum(math.prod(leaf.shape) for leaf in named_leaves(state.model).values() if hasattr(leaf, "shape"))
-    return Outline(operations, again, tuple(kept), inputs, numbers, state)
+    return Outline(operations, again, kept, inputs, _alike(state.model), _alike(state.optimizer_state), state)
 
 
-def _difference(more: Traced, less: Traced) -> Iterator[tuple[int, Kept]]:
-    counts: dict[Kept, int] = {}
-    for one in more.kept:
-        counts[one] = counts.get(one, 0) + 1
-    for one in less.kept:
-        counts[one] = counts.get(one, 0) - 1
-    return ((count, one) for one, count in counts.items() if count)
+def _alike(tree: Any) -> list[Alike]:
+    found: dict[Any, list[str]] = {}
+    for name, leaf in named_leaves(tree).items():
+        if isinstance(leaf, jax.ShapeDtypeStruct):
+            key = logical_axes(name, leaf.ndim), leaf.shape, leaf.dtype.itemsize
+            found.setdefault(key, []).append(name)
+    return [Alike(names[0], shape, width, len(names)) for (_, shape, width), names in found.items()]
 
 
 def _length(subject: Subject, rows: int) -> int:
@@ -120,15 +136,27 @@ def _length(subject: Subject, rows: int) -> int:
     return max(leaf.shape[1] for leaf in jax.tree.leaves(subject.batch(rows)) if len(leaf.shape) > 1)
 
 
+class Spread(NamedTuple):
+    """Arrays on a mesh. axes: of the mesh, along which each is cut. share: of its numbers, those on one device."""
+
+    arrays: Alike
+    axes: frozenset[str]
+    share: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of them on one device."""
+        return self.arrays.times * self.share * self.arrays.bytes_each
+
+
 def estimate(subject: Subject, whole: Outline, shape: MeshShape, *, fused_attention: bool, rows: int) -> Estimate:
     """What the step of a batch of `rows` needs on each device; `whole` is the outline of `subject.rows`."""
-    mesh = abstract_mesh(shape, shape.size)
-    state, share = whole.state, rows / subject.rows
-    places = shardings(state, mesh)
-    parameters = _bytes(state.model, places.model)
-    optimizer = _bytes(state.optimizer_state, places.optimizer_state)
+    share = rows / subject.rows
+    model = _spread(whole.model, subject, shape)
+    parameters = sum(one.size for one in model)
+    optimizer = sum(one.size for one in _spread(whole.optimizer, subject, shape))
     split = subject.settings.accumulate
-    kept = share * _activations(subject, whole, shape, fused_attention) / split
+    kept = share * _activations(subject, whole, model, shape, fused_attention) / split
     again = share * whole.layer_inputs / shape.rows / split
     deepest = max(stacks(subject.config).values())
     plain = Memory(parameters, optimizer, parameters, kept)
@@ -144,27 +172,36 @@ def estimate(subject: Subject, whole: Outline, shape: MeshShape, *, fused_attent
         + 3 * parameters
         + 2 * (parameters + optimizer)
     )
-    return Estimate(shape, plain, remat, operations, useful, traffic, _exchanged(subject, whole, mesh, shape, share))
+    return Estimate(shape, plain, remat, operations, useful, traffic, _exchanged(subject, whole, model, shape, share))
 
 
-def _bytes(tree: Any, places: Any) -> Number:
-    """Of what a device has of the arrays of a tree."""
+def _spread(arrays: Iterable[Alike], subject: Subject, shape: MeshShape) -> list[Spread]:
+    mesh = abstract_mesh(shape, shape.size)
+    found = []
+    for one in arrays:
+        axes = axes_of(spec_of(one.name, one.shape, mesh, subject.config))
+        parts = math.prod(getattr(shape, axis) for axis in axes)
+        found.append(Spread(one, axes, math.prod(one.shape) // parts))
+    return found
 
-    def of(leaf: Any, place: Any) -> Number:
-        return 0 if place is None else math.prod(place.shard_shape(leaf.shape)) * leaf.dtype.itemsize
 
-    return sum(jax.tree.leaves(jax.tree.map(of, tree, places)))
+def axes_of(spec: Any) -> frozenset[str]:
+    """The axes of a mesh along which an array is cut."""
+    return frozenset(axis for part in spec for axis in (part if isinstance(part, tuple) else (part,)) if axis)
 
 
-def _activations(subject: Subject, whole: Outline, shape: MeshShape, fused_attention: bool) -> float:
+def _activations(
+    subject: Subject, whole: Outline, model: Iterable[Spread], shape: MeshShape, fused_attention: bool
+) -> float:
     """What one device keeps for the gradient, all layers plain."""
     config, total = subject.config, 0.0
     batch, length = subject.rows // subject.settings.accumulate, _length(subject, subject.rows)
-    weights = {leaf.shape for leaf in named_leaves(whole.state.model).values() if hasattr(leaf, "shape")}
+    weights = {one.shape for one in whole.model}
     fused = fused_attention and subject.settings.compute_dtype == "bfloat16"
     if shape.fsdp > 1:  # what is gathered is kept
-        total += _gathered(whole, shape) * WIDTHS[subject.settings.compute_dtype]
-    for count, one in whole.kept:
+        gathered = sum(one.arrays.times * one.share * shape.fsdp for one in model if "fsdp" in one.axes)
+        total += gathered * WIDTHS[subject.settings.compute_dtype]
+    for one, count in whole.kept.items():
         if one.shape in weights:
             total += count * one.size / shape.tensor if shape.fsdp == 1 else 0.0
         elif not _is_of_batch(one.shape, batch * subject.settings.accumulate):
@@ -175,21 +212,6 @@ def _activations(subject: Subject, whole: Outline, shape: MeshShape, fused_atten
             by_tensor = shape.tensor if _is_split(one.shape, config) else 1
             total += count * one.size / shape.rows / by_tensor
     return total
-
-
-def _gathered(whole: Outline, shape: MeshShape) -> Number:
-    """Numbers of all parameters that `fsdp` shares out, as one device has them when they are brought together."""
-    places = named_leaves(shardings(whole.state.model, abstract_mesh(shape, shape.size)))
-    return sum(
-        math.prod(places[name].shard_shape(leaf.shape)) * shape.fsdp
-        for name, leaf in named_leaves(whole.state.model).items()
-        if name in places and "fsdp" in axes_of(places[name].spec)
-    )
-
-
-def axes_of(spec: Any) -> set[str]:
-    """The axes of a mesh along which an array is cut."""
-    return {axis for part in spec for axis in (part if isinstance(part, tuple) else (part,)) if axis}
 
 
 def _is_of_batch(shape: tuple[int, ...], rows: int) -> bool:
@@ -208,7 +230,7 @@ def _is_split(shape: tuple[int, ...], config: Any) -> bool:
 
 
 def _exchanged(
-    subject: Subject, whole: Outline, mesh: AbstractMesh, shape: MeshShape, share: Number
+    subject: Subject, whole: Outline, model: Iterable[Spread], shape: MeshShape, share: Number
 ) -> dict[Collective, Amount]:
     """The collectives of a step by rule."""
     width, split = WIDTHS[subject.settings.compute_dtype], subject.settings.accumulate
@@ -220,25 +242,21 @@ def _exchanged(
         entry[1] += size
 
     passes = 3 if subject.settings.remat else 2
-    places = named_leaves(shardings(whole.state.model, mesh))
-    for name, leaf in named_leaves(whole.state.model).items():
-        if name not in places:
-            continue
-        spec = axes_of(places[name].spec)
-        numbers = math.prod(leaf.shape) / (shape.tensor if "tensor" in spec else 1)
-        if "fsdp" in spec:
-            add("all-gather", "fsdp", (passes - 1) * split, (passes - 1) * split * numbers * width)
-            add("reduce-scatter", "fsdp", split, split * numbers * width)
-            numbers /= shape.fsdp
+    for arrays, axes, own in model:
+        times = arrays.times
+        if "fsdp" in axes:
+            gathered = own * shape.fsdp * width
+            add("all-gather", "fsdp", times * (passes - 1) * split, times * (passes - 1) * split * gathered)
+            add("reduce-scatter", "fsdp", times * split, times * split * gathered)
         elif shape.fsdp > 1:
-            add("all-reduce", "fsdp", 1, numbers * leaf.dtype.itemsize)
+            add("all-reduce", "fsdp", times, times * own * arrays.bytes_each)
         if shape.data > 1:
-            add("all-reduce", "data", 1, numbers * leaf.dtype.itemsize)
+            add("all-reduce", "data", times, times * own * arrays.bytes_each)
     if shape.tensor > 1:
         layers = stacks(subject.config)
         is_pair = isinstance(subject.config, TransformerConfig)
         sublayers = sum(count * (3 if is_pair and name.startswith("decoder") else 2) for name, count in layers.items())
         inputs = whole.layer_inputs / sum(layers.values()) * share / shape.rows
-        times = passes * sublayers + 2  # and the embedding forward, the output projection backward
-        add("all-reduce", "tensor", times * split, times * inputs)
+        rounds = passes * sublayers + 2  # and the embedding forward, the output projection backward
+        add("all-reduce", "tensor", rounds * split, rounds * split * inputs)
     return {key: Amount(round(count), round(size)) for key, (count, size) in sorted(found.items())}

@@ -119,9 +119,8 @@ def _collective(line: str, axes: Mapping[frozenset[frozenset[int]], str]) -> tup
     size = sum(sizes)
     if kind == "collective-permute":
         return Collective(kind, _axis_of_pairs(line, axes)), size
-    groups = _groups(line)
-    everyone = frozenset(range(sum(map(len, axes)) and max(max(part) for whole in axes for part in whole) + 1))
-    partition = frozenset(map(frozenset, groups)) if groups else frozenset({everyone})
+    everyone = next(iter(axes), frozenset())  # the group of all axes is the first
+    partition = frozenset(map(frozenset, _groups(line))) or everyone
     if kind == "reduce-scatter":
         size *= len(next(iter(partition)))
     return Collective(kind, axes.get(partition, "?")), size

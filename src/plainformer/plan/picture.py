@@ -17,7 +17,7 @@ from plainformer.train.mesh import abstract_mesh, shardings
 
 EDGE, NAMES, ROW, GAP = 24, 330, 22, 10  # of the page, of the column of names, a text's line, between arrays
 COLOURS = "#cfe0fa", "#fde6c8", "#d5efd8", "#ead9f5", "#f4ecc2", "#f9d5d5", "#d3eef0", "#e2e2e2"
-HOW = "a piece has the numbers of the devices that hold it; a colour is a place on fsdp and tensor"
+COLOUR = "a colour is a place on fsdp and tensor, the same wherever on data"
 MOST = 16  # pieces along a side of a drawn array, and devices whose numbers are written
 
 
@@ -33,6 +33,8 @@ def drawing(plan: Plan) -> str:
         drawn, height = _array(name, shape, [*spec, *(None for _ in shape[len(spec) :])], mesh, times, y)
         body += drawn
         y += height + GAP
+    how = f"a piece has the numbers of the devices that hold it; {COLOUR}" if mesh.size <= MOST else COLOUR
+    how += f"; after {len(COLOURS)} they begin again" if mesh.fsdp * mesh.tensor > len(COLOURS) else ""
     title = f"{plan.name} on {mesh.size} devices, {mesh}: which parameter lives where"
     width = EDGE + NAMES + 260 + EDGE + 230
     return "\n".join(
@@ -42,7 +44,7 @@ def drawing(plan: Plan) -> str:
             f"<title>{escape(title)}</title>",
             '<rect width="100%" height="100%" fill="white"/>',
             _text(EDGE, EDGE + 6, title, size=15),
-            _text(EDGE, EDGE + 26, HOW, size=11, colour="#444"),
+            _text(EDGE, EDGE + 26, how, size=11, colour="#444"),
             *body,
             "</svg>\n",
         ]
@@ -53,14 +55,8 @@ def _mesh(mesh: MeshShape, y: int) -> list[str]:
     """The devices: a row for each place on `data`, side by side those of fsdp and tensor, each in its colour."""
     if mesh.size > MOST:
         axes = ", ".join(f"{name} {size}" for name, size in mesh._asdict().items())
-        return [
-            _text(
-                EDGE,
-                y + ROW,
-                f"device = (place on data x {mesh.fsdp} + on fsdp) x {mesh.tensor} + on tensor: {axes}",
-                size=11,
-            )
-        ]
+        formula = f"device = (place on data x {mesh.fsdp} + on fsdp) x {mesh.tensor} + on tensor: {axes}"
+        return [_text(EDGE, y + ROW, formula, size=11)]
     drawn = [_text(EDGE, y + 14, "devices", size=12)]
     for device in range(mesh.size):
         data, rest = divmod(device, mesh.fsdp * mesh.tensor)

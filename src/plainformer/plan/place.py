@@ -1,4 +1,4 @@
-"""Devices that a step is compiled for: those here, ones that a processor plays, or ones that are not there.
+"""The devices of a plan: how many, and to compile for, those here, ones that a processor plays, or ones not there.
 
 JAX compiles for TPUs where `libtpu` is installed, and for NVIDIA's GPUs where its plugin for CUDA is, though there be
 none; XLA asks for the shape of the machine, and of a GPU for its description.
@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from plainformer.errors import InputError
+from plainformer.mesh_shape import MeshShape
 from plainformer.plan.chips import Chip
 
 TOPOLOGIES = {4: "2x2", 8: "2x4", 16: "4x4", 32: "4x8", 64: "8x8", 128: "8x16", 256: "16x16"}
@@ -24,6 +25,22 @@ platform_name: "CUDA" dnn_version_info {{ major: 9 minor: 7 }} runtime_version {
 device_description_str: "NVIDIA {name}"
 """
 """Of an H100 or H200, as XLA describes a GPU that it compiles for."""
+
+
+def sizes(mesh: str | None, devices: int | None) -> tuple[MeshShape | None, int]:
+    """The shape of the mesh, if one is given, and the number of devices. Raises InputError where they disagree."""
+    if mesh is None:
+        return None, devices or 1
+    shape = MeshShape.parse(mesh)
+    if devices is None:
+        if 0 in shape:
+            raise InputError(f"{mesh} is all devices there are", where="--mesh", fix="say how many with --devices")
+        return shape, shape.size
+    whole = shape.of(devices)
+    if whole.size != devices:
+        what = f"{mesh} is {whole.size} devices, and --devices is {devices}"
+        raise InputError(what, where="--mesh", fix=f"leave one of them out, or choose sizes whose product is {devices}")
+    return whole, devices
 
 
 def play(devices: int, *, alone: bool = True) -> None:

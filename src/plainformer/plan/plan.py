@@ -9,8 +9,7 @@ from plainformer.plan.chips import Chip, chip_named
 from plainformer.plan.compiled import Compiled, compiled
 from plainformer.plan.estimate import Outline, outline
 from plainformer.plan.meshes import Row, ranked, row
-from plainformer.plan.place import absent, played
-from plainformer.plan.sizes import sizes
+from plainformer.plan.place import absent, played, sizes
 from plainformer.plan.subject import Subject, subject_of
 from plainformer.recipe import Recipe
 from plainformer.train.mesh import make_mesh

@@ -1,7 +1,7 @@
 """What is planned: the model, the batch and the step of a recipe, as shapes alone."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +21,7 @@ from plainformer.errors import InputError
 from plainformer.folder import AnyConfig, read_config
 from plainformer.locate import find_model
 from plainformer.models.parameters import class_of
+from plainformer.models.presets import PRESETS
 from plainformer.objective import ClassificationObjective, LanguageObjective, MaskedObjective, TranslationObjective
 from plainformer.recipe import ClassificationRecipe, LanguageRecipe, MaskedRecipe, Recipe, TranslationRecipe
 from plainformer.recipe.finetune import TuneOptions
@@ -71,9 +72,21 @@ class Subject(NamedTuple):
         """The update that the recipe's training compiles."""
         return make_step(self.objective, self.optimizer, self.settings, jax.random.key(0), mesh=mesh)
 
-    def with_settings(self, **changes: Any) -> "Subject":
-        """The same with another way to compute a step."""
-        return self._replace(settings=replace(self.settings, **changes))
+
+def preset_recipe(name: str, devices: int) -> str:
+    """A recipe, as TOML, that trains the preset of a name with a batch for so many devices."""
+    preset = PRESETS[name]
+    kind = preset.config.__name__
+    if kind == "TransformerConfig":
+        task, size = "translation", f"max_tokens = 255\nbatch_tokens = {4096 * devices}\nrow_tokens = 0"
+        data = 'embedded = "phrasebook"\ndev_pairs = 10'
+    else:
+        task = "language-model" if kind == "LanguageModelConfig" else "masked-language-model"
+        data, size = 'embedded = "python-docs"', f"batch_size = {8 * devices}"
+    return (
+        f'name = "{name}"\ntask = "{task}"\n[data]\n{data}\n{size}\n[tokenizer]\nvocab_size = {preset.vocab}\n'
+        f'[model]\npreset = "{name}"\n[train]\nsteps = 100000\ncompute_dtype = "bfloat16"\n'
+    )
 
 
 def subject_of(recipe: Recipe, shares: int, vocab: int | None = None) -> Subject:

@@ -37,17 +37,9 @@ class Recipe(Section, ABC):
     """
 
     FREE_ON_RESUME: ClassVar[frozenset[str]] = frozenset(
-        {"name", "description", "train.steps", "train.patience", "train.save_every"}
-        | {
-            "train.log_every",
-            "train.log_norms",
-            "train.keep_last",
-            "train.tensorboard",
-            "train.mesh",
-            "train.remat",
-            "train.scan",
-        }
-        | {"model.init_from"}
+        {"name", "description", "model.init_from", "train.steps", "train.patience", "train.save_every"}
+        | {"train.log_every", "train.log_norms", "train.keep_last", "train.tensorboard"}
+        | {"train.mesh", "train.remat", "train.scan"}
     )
     """Keys that a resumed run may change: none has a part in the updates up to a given step, but for the rounding of
     sums in another order (`train.mesh`, `train.remat`, `train.scan`). (That the text and the model to start from are

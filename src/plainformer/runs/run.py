@@ -123,8 +123,8 @@ def run_recipe(
 
 def _prepare(task: Task, recipe: Recipe, old: Path | None, console: Console) -> tuple[Tokenizers, PreparedTask, Mesh]:
     """Tokenizers, the `old` run's or new ones; batches, objective and devices."""
-    tokenizers = old_tokenizers(task, old) if old else task.learn_tokenizers(console)
     mesh = make_mesh(recipe.train.mesh)
+    tokenizers = old_tokenizers(task, old) if old else task.learn_tokenizers(console)
     if recipe.train.tensorboard:
         require("tensorboardX", extra="tensorboard")
     task.check_needs()

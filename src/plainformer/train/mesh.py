@@ -19,7 +19,7 @@ from plainformer.data.part import WHOLE, Part
 from plainformer.errors import InputError
 from plainformer.mesh_shape import HEADS, ROWS, MeshShape
 from plainformer.named import name_of
-from plainformer.train.state import TrainState, initial_state, split
+from plainformer.train.state import TrainState, initial_state
 
 AnyMesh = Mesh | AbstractMesh
 LogicalAxes = tuple[str | None, ...]
@@ -225,18 +225,15 @@ def first_state(model: Any, optimizer: optax.GradientTransformation, frozen: Col
     if mesh.size == 1:
         return spread(initial_state(model, optimizer, frozen), mesh)
     shapes = eqx.filter_eval_shape(initial_state, model, optimizer, frozen)
-    leaves, structure = jax.tree.flatten(shapes.optimizer_state)
-    where = jax.tree.leaves(shardings(shapes, mesh).optimizer_state)
     arrays, rest = eqx.partition(spread(model, mesh), eqx.is_array)
 
-    def kept(arrays: Any) -> list[Any]:
-        return jax.tree.leaves(optimizer.init(split(eqx.combine(arrays, rest), frozen)[0]))
+    def first(arrays: Any) -> Any:
+        return eqx.filter(initial_state(eqx.combine(arrays, rest), optimizer, frozen), eqx.is_array)
 
-    made = jax.jit(kept, out_shardings=where)(arrays)
-    assert len(made) == len(leaves)
-    whole = initial_state(eqx.combine(arrays, rest), optax.identity(), frozen)
-    whole = eqx.tree_at(lambda state: state.optimizer_state, whole, jax.tree.unflatten(structure, made))
-    return spread(whole, mesh)  # what is where it belongs stays there
+    made = jax.jit(first, out_shardings=shardings(shapes, mesh))(arrays)
+    return eqx.combine(
+        made, jax.tree.map(lambda leaf: None if isinstance(leaf, jax.ShapeDtypeStruct) else leaf, shapes)
+    )
 
 
 def put(leaf: Any, sharding: Sharding, part: Part = WHOLE) -> jax.Array:
@@ -252,14 +249,11 @@ def put(leaf: Any, sharding: Sharding, part: Part = WHOLE) -> jax.Array:
 def part_of(mesh: Mesh) -> Part:
     """Which rows of a batch this process makes: its devices', where those stand side by side; all of them otherwise."""
     rows = rows_of(mesh)
-    own = sorted({index[0].indices(rows)[0] for index in _own_rows(mesh, rows).values()})
+    places = batch_sharding(mesh).addressable_devices_indices_map((rows,)).values()
+    own = sorted({place[0].indices(rows)[0] for place in places if place})
     each = len(own)
     is_part = own == [*range(own[0], own[0] + each)] and rows % each == 0 and own[0] % each == 0
     return Part(own[0] // each, rows // each) if is_part else WHOLE
-
-
-def _own_rows(mesh: Mesh, rows: int) -> Any:
-    return batch_sharding(mesh).addressable_devices_indices_map((rows,))
 
 
 def pinned(tree: Any, mesh: Mesh | None) -> Any:

@@ -4,6 +4,7 @@ Which computes what is JAX's business (one program over all devices); here is th
 and says; the others are told what it found. A process that is lost ends them all.
 """
 
+import ast
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
 
 import jax
@@ -33,7 +34,11 @@ CLUSTERS: Mapping[str, tuple[str, ...]] = {
 """By what a launcher sets, in all processes that it starts: JAX then finds by itself how many there are, and which."""
 SIZES = "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"
 
+SIGNS = "Gloo", "gloo", "NCCL", "coordination", "heartbeat", "Connection reset", "Connection closed", "Socket closed"
+"""Of another process's end, in what JAX says of a failure."""
+
 _turns = count()
+_over = Event()  # the end of what is done together
 
 
 def join(coordinator: str | None = None, processes: int | None = None, process: int | None = None) -> bool:
@@ -98,17 +103,26 @@ def several() -> bool:
 
 
 def from_first(find: Callable[[], Any]) -> Any:
-    """What `find` gives in the first process, to all of them: a number, a text or None. They wait for it."""
+    """What `find` gives in the first process, to all of them: a number, a text or None. They wait for it.
+
+    Raises:
+        InputError: `find` does, and then in all of them.
+    """
     if not several():
         return find()
     key = f"plainformer/said/{next(_turns)}"
-    if is_first():
-        found = find()
-        _client().key_value_set(key, repr(found))
+    if not is_first():
+        found, refused = ast.literal_eval(_client().blocking_key_value_get(key, LONG))
+        if refused:
+            raise InputError(refused["what"], where=refused["where"], fix=refused["fix"])
         return found
-    import ast
-
-    return ast.literal_eval(_client().blocking_key_value_get(key, LONG))
+    try:
+        found = find()
+    except InputError as error:
+        _client().key_value_set(key, repr((None, vars(error))))
+        raise
+    _client().key_value_set(key, repr((found, None)))
+    return found
 
 
 def of_first(tell: Callable[..., None]) -> Callable[..., None]:
@@ -148,33 +162,21 @@ def asked_to_stop() -> Iterator[Callable[[int], bool]]:
         yield reached_preemption_sync_point
     finally:
         signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)  # nobody asks JAX any more
 
 
 def lost(failure: BaseException) -> WorkError | None:
     """What to say of a failure that comes of another process's end; None of all others."""
-    text = str(failure)
-    signs = (
-        "Gloo",
-        "gloo",
-        "NCCL",
-        "coordination",
-        "heartbeat",
-        "Connection reset",
-        "Connection closed",
-        "Socket closed",
-    )
-    if isinstance(failure, WorkError | InputError) or not any(sign in text for sign in signs):
+    if isinstance(failure, WorkError | InputError) or not any(sign in str(failure) for sign in SIGNS):
         return None
     return _of_another(f"({_first_line(failure)})")
 
 
 def part() -> None:
-    """The end of what is done together. All but the first process end here; it has its own devices still."""
+    """The end of what is done together: each waits until all are here."""
     meet()
-    first = is_first()
+    _over.set()
     jax.distributed.shutdown()
-    if not first:
-        leave(0)
 
 
 def leave(status: int) -> None:
@@ -200,7 +202,8 @@ def _watch() -> None:
     client, mine, alive, lost = _client(), jax.process_index(), "plainformer/alive/", "plainformer/lost/"
     seen: dict[str, tuple[str, float]] = {}
     for beat in count():
-        time.sleep(BEAT)
+        if _over.wait(BEAT):
+            return
         try:
             client.key_value_set(f"{alive}{mine}", str(beat), allow_overwrite=True)
             now = time.monotonic()
@@ -212,7 +215,7 @@ def _watch() -> None:
                 client.key_value_set(f"{lost}first", gone[0], allow_overwrite=True)
             told = gone or [name for _, name in client.key_value_dir_get(lost)]
         except Exception:
-            if _client() is None:  # the end of the run
+            if _over.is_set():
                 return
             told = ["0"]
         if told:

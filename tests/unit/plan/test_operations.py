@@ -7,8 +7,7 @@ import pytest
 from plainformer.mesh_shape import MeshShape
 from plainformer.plan.estimate import estimate, outline
 from plainformer.plan.operations import trace
-from plainformer.plan.presets import preset_recipe
-from plainformer.plan.subject import stacks, subject_of
+from plainformer.plan.subject import preset_recipe, stacks, subject_of
 from plainformer.recipe import parse_recipe
 
 ROWS, CONTEXT, WIDTH, INNER, HEADS, KEYS = 6, 14, 20, 28, 4, 5
@@ -39,7 +38,9 @@ def test_the_outline_of_a_deep_model_is_that_of_the_whole():
     found = outline(encoder, ROWS)
     assert stacks(encoder.config) == {"layers": 3}
     assert found.operations == pytest.approx(whole.operations)
-    assert sum(count * one.size for count, one in found.kept) == pytest.approx(sum(one.size for one in whole.kept))
+    assert sum(count * one.size for one, count in found.kept.items()) == pytest.approx(
+        sum(one.size for one in whole.kept)
+    )
 
 
 def test_the_state_of_a_device_is_its_share():

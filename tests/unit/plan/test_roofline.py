@@ -7,8 +7,8 @@ from plainformer.mesh_shape import MeshShape
 from plainformer.plan.chips import CHIPS, Chip, chip_named
 from plainformer.plan.hlo import Amount, Collective
 from plainformer.plan.meshes import factorings
+from plainformer.plan.place import sizes
 from plainformer.plan.roofline import times
-from plainformer.plan.sizes import sizes
 
 EASY = Chip("easy", 1000.0, 100.0, 1e9, 10.0, 5.0, 4, 1.0, True, "by hand")
 STEP = {"operations": 4000.0, "useful": 3000.0, "traffic": 50.0, "mesh": MeshShape(3, 2, 2)}
