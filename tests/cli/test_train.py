@@ -17,9 +17,9 @@ def test_a_run_leaves_the_whole_folder(trained):
         assert (trained.folder / name).is_file(), name
     assert {path.name for path in (trained.folder / "checkpoints").iterdir()} == {"10", "20", "30"}
     for name in ("best", "last", "average"):
-        assert {"config.json", "model.safetensors", "tokenizer.json", "generation_config.json", "README.md"} <= {
-            path.name for path in (trained.folder / name).iterdir()
-        }
+        there = {path.name for path in (trained.folder / name).iterdir()}
+        assert {"config.json", "model.safetensors", "tokenizer.json", "generation_config.json", "README.md"} <= there
+        assert "SHA256SUMS" in there
     assert not [path for path in trained.folder.rglob("*") if "partial" in path.name or "tmp" in path.name]
 
 
