@@ -139,6 +139,7 @@ def test_options_change_the_text_as_they_do_in_python(cli, models):
 def test_without_options_the_model_folder_decides(cli, models, tmp_path):
     folder = shutil.copytree(models["character"], tmp_path / "model")
     (folder / "generation_config.json").write_text('{"max_tokens": 5, "temperature": 0.0}')
+    (folder / "SHA256SUMS").unlink()
     found = records(cli("generate", folder, PROMPT, "--json"))
     assert [(one["text"], one["tokens"]) for one in found] == [(written(folder), 5)]
     assert cli("generate", folder, PROMPT, "--samples", 2).error(2).startswith("--samples: at temperature 0 all ")

@@ -19,10 +19,12 @@ from pages import GUIDES, ROOT, commands
 
 LINES = sorted({line for page in GUIDES for line in page.lines if commands(line)})
 PYTHON = sorted({code for page in GUIDES for code in page.blocks("python")})
-TRAININGS = [line for line in LINES if commands(line)[0][0] == "train"]
-# What needs the network, PyTorch, or an adapter: tests of their own run them (test_verify, test_serving_page, ...).
-ELSEWHERE = re.compile(r"plainformer (import|verify|merge|data|demo|serve) ")
-USES = [line for line in LINES if line not in TRAININGS and not ELSEWHERE.match(line)]
+# What needs the network, PyTorch, an adapter, a capsule, several processes or devices: tests of their own run them
+# (test_verify, test_serving_page, test_capsule, test_scale_page, ...).
+ELSEWHERE = re.compile(r"plainformer (import|verify|merge|data|demo|serve|replay) |.* --(coordinator|compiler|measure)")
+HERE = [line for line in LINES if not ELSEWHERE.match(line)]
+TRAININGS = [line for line in HERE if commands(line)[0][0] == "train"]
+USES = [line for line in HERE if line not in TRAININGS]
 
 
 @pytest.fixture
@@ -37,6 +39,7 @@ def desk(trained, models, checkpoint, tmp_path, monkeypatch) -> Path:
     (run / "recipe.toml").write_text(recipe, encoding="utf-8")
     settings = run / "average" / "generation_config.json"
     settings.write_text(json.dumps(json.loads(settings.read_text()) | {"beam_size": 4}))
+    (run / "average" / "SHA256SUMS").unlink()
     (tmp_path / "runs" / "short").mkdir()
     shutil.copy(run / "recipe.toml", tmp_path / "runs" / "short")
     shutil.copytree(models["wide"], tmp_path / "runs" / "char-gpt" / "best")
@@ -44,6 +47,7 @@ def desk(trained, models, checkpoint, tmp_path, monkeypatch) -> Path:
     shutil.copytree(models["classifier"], tmp_path / "runs" / "reviews" / "average")
     shutil.copytree(checkpoint, tmp_path / "gpt2-folder")
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
+    (tmp_path / "data" / "wmt14").mkdir()
     (tmp_path / "reviews").mkdir()
     (tmp_path / "corpus").mkdir()
     texts = {
@@ -68,8 +72,9 @@ def desk(trained, models, checkpoint, tmp_path, monkeypatch) -> Path:
 
 @pytest.fixture
 def no_training(monkeypatch) -> Callable[[], Any]:
-    """`run_recipe` notes what it is called with, and trains nothing."""
+    """`run_recipe` notes what it is called with, and trains nothing; what is to be supervised runs in this process."""
     from plainformer.cli import train
+    from plainformer.cli.main import app
     from plainformer.runs import run
 
     calls: list[inspect.BoundArguments] = []
@@ -82,6 +87,7 @@ def no_training(monkeypatch) -> Callable[[], Any]:
     monkeypatch.setattr(run, "run_recipe", noted)
     monkeypatch.setattr("plainformer.run_recipe", noted, raising=False)
     monkeypatch.setattr(train, "begin_cpu_kernels", lambda: None)
+    monkeypatch.setattr(train, "supervise", lambda first, *rest: app(args=first[3:], standalone_mode=False))
     return lambda: calls[-1].arguments
 
 
@@ -104,8 +110,8 @@ def test_a_command_on_a_model_works(cli, desk, line) -> None:
 
 @pytest.mark.parametrize("line", TRAININGS)
 def test_a_training_begins(cli, desk, no_training, line) -> None:
-    words = shlex.split(line.partition(" > ")[0])
-    outcome = cli(*words[1:])
+    words = commands(line)[0]
+    outcome = cli(*words)
     assert (outcome.code, outcome.err) == (130, ""), outcome  # as of a run that a signal ended
     called = no_training()
     assert called["recipe"].name

@@ -247,7 +247,10 @@ def flip_in_index(checkpoint):
 
 
 def other_arrays(checkpoint):
-    """Arrays that are not the ones the checksum is of: Orbax reads them without a word."""
+    """Arrays that are not the ones the checksum is of: Orbax reads them without a word. As before there were lists of
+    checksums, which would tell first; the one before has none either."""
+    for path in checkpoint.parent.glob("*/SHA256SUMS"):
+        path.unlink()
     (path,) = (path for path in (checkpoint / "beside").iterdir() if "checksum" in path.read_text(encoding="utf-8"))
     beside = json.loads(path.read_text(encoding="utf-8"))
     path.write_text(json.dumps(beside | {"checksum": beside["checksum"] ^ 1}), encoding="utf-8")

@@ -29,6 +29,19 @@ if int(end) < 0:
 sys.exit(int(end))
 """
 
+# One that is killed before it has begun, killed again when it has, and then done.
+BEGINNING = """
+import os, pathlib, sys
+run, word = pathlib.Path(sys.argv[1]), sys.argv[2]
+words = run / "words"
+words.write_text((words.read_text() if words.exists() else "") + word + " ")
+starts = len(words.read_text().split())
+if starts == 2:
+    (run / "recipe.toml").write_text("new")
+if starts < 3:
+    os.kill(os.getpid(), 9)
+"""
+
 WAITING = """
 import os, pathlib, signal, sys, time
 from plainformer.cli.supervisor import heed_supervisor
@@ -65,9 +78,24 @@ def test_what_dies_is_started_again_until_it_is_done(tmp_path: Path) -> None:
     assert "with a checkpoint of step 1; starting it again (2 of 9)" in said[1]
 
 
-@pytest.mark.parametrize("code", [0, 2, 130])
-def test_what_is_done_refused_or_stopped_is_left_so(tmp_path: Path, code: int) -> None:
-    assert watched(tmp_path, f"{code},no") == (code, [], 1)
+@pytest.mark.parametrize(("end", "code"), [(0, 0), (2, 2), (130, 130), (-signal.SIGTERM, 143)])
+def test_what_is_done_refused_or_stopped_is_left_so(tmp_path: Path, end: int, code: int) -> None:
+    assert watched(tmp_path, f"{end},no") == (code, [], 1)
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_run_is_gone_on_with_once_it_has_begun(tmp_path: Path, older: bool) -> None:
+    """What is there of an older run, which is to be begun anew, is none of its own: neither progress nor an end."""
+    if older:
+        (tmp_path / "recipe.toml").write_text("old")
+        (tmp_path / "checkpoints" / "1000").mkdir(parents=True)
+        (tmp_path / "capsule").mkdir()
+    said: list[str] = []
+    first, again = ([sys.executable, "-c", BEGINNING, str(tmp_path), word] for word in ("first", "again"))
+    assert supervise(first, again, tmp_path, 9, said.append, wait=0.01) == 0
+    assert (tmp_path / "words").read_text().split() == ["first", "first", "again"]
+    assert len(said) == 2
+    assert older or "without a checkpoint; starting it again (1 of 9)" in said[0]
 
 
 def test_without_progress_it_ends_in_one_line(tmp_path: Path) -> None:

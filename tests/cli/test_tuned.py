@@ -120,7 +120,7 @@ def test_an_adapter_is_small_and_says_what_it_is(tuned, recipe, base):
     assert not (folder / "model.safetensors").exists()
     assert {path.name for path in folder.iterdir()} == {
         *("adapter_config.json", "adapter_model.safetensors", "config.json", "generation_config.json", "README.md"),
-        *("tokenizer.json", "tokenizer_config.json"),
+        *("tokenizer.json", "tokenizer_config.json", "SHA256SUMS"),
     }
     config = json.loads((folder / "adapter_config.json").read_text())
     assert (config["base_model_name_or_path"], config["base_model_sha256"]) == (str(base), hash_of_model(base))

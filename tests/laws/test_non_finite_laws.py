@@ -1,6 +1,8 @@
 """The first number that is not finite, by hand; and a step operation by operation is the step."""
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
@@ -10,7 +12,10 @@ import numpy as np
 import pytest
 from tiny_run import DROPPING, KEY, OBJECTIVE, PLAIN, fresh_state, make_loader
 
-from plainformer.train.capsule import names_of_arguments, said
+from plainformer.recipe import dump_recipe, load_recipe
+from plainformer.runs.capsule import replayed
+from plainformer.runs.optimizer import optimizer_of, schedule_of
+from plainformer.train.capsule import ABOUT, Capsule, names_of_arguments, read_capsule, said, write_capsule
 from plainformer.train.non_finite import first_non_finite
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import noam
@@ -103,3 +108,16 @@ def test_a_step_operation_by_operation_is_the_step(settings: StepSettings) -> No
     tolerance = 1e-5 if settings.compute_dtype == "float32" else 2e-3
     for one, other in zip(outputs, jax.tree.leaves(eqx.filter(after.model, eqx.is_array)), strict=True):
         np.testing.assert_allclose(one, other, atol=tolerance)
+
+
+def test_a_part_of_the_batch_has_its_name_in_a_capsule_that_was_read_back(tmp_path: Path) -> None:
+    """Files have the parts in an order of their own."""
+    recipe = load_recipe("demo")
+    state = fresh_state(PLAIN, optimizer_of(recipe, schedule_of(recipe, PLAIN.d_model)))
+    batch = {name: array for name, array in make_loader().batch(1)._asdict().items() if array is not None}
+    batch["target_in"] = np.where(batch["target_in"] == batch["target_in"].max(), 99, batch["target_in"])
+    write_capsule(tmp_path / "capsule", Capsule(state, batch, KEY, {}), dump_recipe(recipe))
+    about = json.loads((tmp_path / "capsule" / ABOUT).read_text())
+    site = replayed(recipe, read_capsule(tmp_path / "capsule", state, about), frozenset()).site
+    assert site is not None
+    assert "batch target_in has 99, and parameter target_embedding" in said(site)

@@ -17,6 +17,10 @@ from plainformer.errors import WorkError
 LEASH = "PLAINFORMER_SUPERVISOR"
 """In the environment of a process that trains, the file whose end is that of its supervisor."""
 
+RECIPE, CAPSULE = "recipe.toml", "capsule"
+"""What a run's folder has once it has begun, and when a number was not finite: known here by name, so that the process
+that watches needs no JAX."""
+
 FRUITLESS = 5  # attempts, one after the other, that leave no newer checkpoint
 LONGEST_WAIT = 60.0  # seconds
 ENDED = {0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM}
@@ -38,7 +42,7 @@ def supervise(
     had been asked to (`heed_supervisor`), so that none stays behind.
 
     Args:
-        first: the command.
+        first: the command, until the run has begun.
         again: the one that goes on.
         run: the folder of the run, whose checkpoints are the progress.
         restarts: how often at most.
@@ -48,22 +52,25 @@ def supervise(
     Raises:
         WorkError: it died more often than that, or time and again without a newer checkpoint.
     """
-    fruitless, reached = 0, _newest(run)
+    older, reached, fruitless = _stamp(run / RECIPE), _newest(run), 0
     for number in range(restarts + 1):
-        began, capsule = time.monotonic(), _stamp(run)
-        code, is_told = _run(first if number == 0 else again)
-        if code in ENDED or is_told or _stamp(run) != capsule:  # not finite, as it would be again
-            return code
-        newest = _newest(run)
-        fruitless, reached = (0, newest) if newest > reached else (fruitless + 1, reached)
+        began, capsule = time.monotonic(), _stamp(run / CAPSULE)
+        code, is_told = _run(first if _stamp(run / RECIPE) in (0, older) else again)
+        status = code if code >= 0 else 128 - code
+        not_finite = _stamp(run / CAPSULE) not in (0, capsule)  # as it would be again
+        if status in ENDED or is_told or not_finite:
+            return status
+        before, reached = reached, _newest(run)
+        fruitless = 0 if reached > before else fruitless + 1
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-        after = f"the training {how} after {time.monotonic() - began:.0f} s, with a checkpoint of step {reached:,}"
+        saved = "without a checkpoint" if reached < 0 else f"with a checkpoint of step {reached:,}"
+        after = f"the training {how} after {time.monotonic() - began:.0f} s, {saved}"
         if number == restarts:
             raise WorkError(f"{after}, and was started again {restarts} times", where=str(run))
         if fruitless == FRUITLESS:
             fix = "see what it said above; what it saved is kept"
             raise WorkError(f"{after}, {FRUITLESS} times in a row without progress", where=str(run), fix=fix)
-        pause = min(wait * 2**fruitless, LONGEST_WAIT) if fruitless else 0.0
+        pause = min(wait * 2 ** (fruitless - 1), LONGEST_WAIT) if fruitless else 0.0
         say(f"{after}; starting it again ({number + 1} of {restarts}){f' in {pause:.0f} s' if pause else ''}")
         if _told_within(pause):
             return 128 + signal.SIGTERM
@@ -88,10 +95,10 @@ def _newest(run: Path) -> int:
     return max((int(entry.name) for entry in (run / "checkpoints").glob("*") if entry.name.isdecimal()), default=-1)
 
 
-def _stamp(run: Path) -> int:
-    """When the capsule of a run was written; 0 where there is none."""
+def _stamp(path: Path) -> int:
+    """When a file or folder was written; 0 where there is none."""
     try:
-        return (run / "capsule").stat().st_mtime_ns
+        return path.stat().st_mtime_ns
     except OSError:
         return 0
 
@@ -146,4 +153,5 @@ def _told() -> Iterator[list[int]]:
 
 def training(arguments: Sequence[str]) -> list[str]:
     """The command that trains with these arguments, in a process of its own."""
-    return [sys.executable, "-m", "plainformer", "train", *arguments]
+    debug = [word for word in sys.argv[1:] if word == "--debug"]
+    return [sys.executable, "-m", "plainformer", *debug, "train", *arguments]

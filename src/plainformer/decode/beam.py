@@ -112,9 +112,18 @@ def begun(
     constraints: Constraints,
     beam: int,
     slots: int,
+    width: int | None = None,
 ) -> Search:
-    """Sources read, and one empty hypothesis for every sentence that has a bound."""
-    decoder = model.start(model.encode(source, source_valid), source_valid, slots * beam)
+    """Sources read, and one empty hypothesis for every sentence that has a bound.
+
+    Args:
+        width: what sources are searched at, where they are read at less.
+    """
+    memory = model.encode(source, source_valid)
+    if width is not None:
+        more = (0, 0), (0, width - source.shape[1])
+        memory, source_valid = jnp.pad(memory, (*more, (0, 0))), jnp.pad(source_valid, more)
+    decoder = model.start(memory, source_valid, slots * beam)
     return first(
         decoder, jnp.full(max_lengths.shape, constraints.bos, jnp.int32), max_lengths, constraints, beam, slots
     )

@@ -2,10 +2,11 @@
 
 The format is that of the command `sha256sum`, which can check a folder anywhere: `sha256sum -c SHA256SUMS`. A first
 line, a comment to that command, has the checksum of the lines below it, so that a list that was cut short is found too.
-A folder without the file, such as one of another library, is read as it is.
+A folder without the file, such as one of another library, is read as it is; so is one with a list of another's.
 """
 
 import hashlib
+import re
 import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping
@@ -21,6 +22,7 @@ NAME = "SHA256SUMS"
 EDITED = {"README.md", "generation_config.json", "adapter_config.json"}
 """Files that people edit: of these, it is only said that they changed."""
 
+_OF_OTHERS = re.compile(rb"\\?[0-9a-fA-F]{64} [ *]|SHA256 \(")  # as `sha256sum` and its like begin a line
 _BLOCK = 1 << 20  # bytes that are hashed at a time, without holding Python's lock
 
 
@@ -77,8 +79,8 @@ def keeping(folder: Path) -> Iterator[None]:
         before = {}
     with atomic.noting(note):
         yield
-    found = {name: digest for name, digest in (*before.items(), *new.items()) if (folder / name).exists()}
-    if found != before:
+    found = {name: digest for name, digest in {**before, **new}.items() if (folder / name).exists()}
+    if new or found != before:
         _write(folder, found)
 
 
@@ -145,11 +147,12 @@ def _is(path: Path, digest: str, cancelled: Event | None) -> bool:
 
 
 def _text(folder: Path) -> bytes | None:
-    """The list; None where there is none, or none that can be opened."""
+    """The list; None where there is none of ours, or none that can be opened."""
     try:
-        return (folder / NAME).read_bytes()
+        text = (folder / NAME).read_bytes()
     except OSError:
         return None
+    return None if _OF_OTHERS.match(text) else text
 
 
 def _read(text: bytes | None) -> dict[str, str]:
@@ -174,8 +177,8 @@ def _write(folder: Path, lines: Mapping[str, str]) -> None:
 
 def say_edited(folder: Path, name: str) -> None:
     """Say that a file is not what was written, and is used: a line for a shell, a warning for Python."""
-    line = f"{folder / name} is not as it was written ({NAME} beside it)"
+    line = f"{folder / name} is not what was written; if you changed it, remove {NAME} beside it"
     if tells_the_shell():
-        print(line, file=sys.stderr)
+        print(f"plainformer: {line}", file=sys.stderr)
     else:
         warnings.warn(line, stacklevel=4)

@@ -16,7 +16,7 @@ from plainformer.data.block import Blocks
 from plainformer.data.labelled_loader import LabelledBatch
 from plainformer.data.loader import Batch
 from plainformer.data.masking import MaskedBatch
-from plainformer.errors import InputError, PlainformerError, reason
+from plainformer.errors import InputError, reason
 from plainformer.folder import KINDS, model_type_of
 from plainformer.nn.lora import adapt, named_pairs
 from plainformer.nn.stack import unstack_layers
@@ -28,6 +28,7 @@ from plainformer.train.capsule import (
     RECIPE,
     Capsule,
     names_of_arguments,
+    note_found,
     read_about,
     read_capsule,
     said,
@@ -72,14 +73,15 @@ def replayed(recipe: Recipe, capsule: Capsule, frozen: frozenset[str]) -> Replay
     optimizer = optimizer_of(recipe, schedule_of(recipe, capsule.state.model.config.d_model))  # type: ignore[attr-defined]
     settings = StepSettings(how.accumulate, how.compute_dtype, frozen)
     unguarded = make_unguarded(objective(smoothing), optimizer, settings)
-    batch = kind(**{name: capsule.batch.get(name) for name in kind._fields})
+    named = {name: capsule.batch[name] for name in kind._fields if name in capsule.batch}  # as its leaves follow
+    batch = kind(**{**dict.fromkeys(kind._fields), **named})
     arrays, rest = eqx.partition((capsule.state, batch, capsule.key), eqx.is_array)
 
     def of(arrays: Any) -> Any:
         sums, gradients, squares, trained, moments = unguarded(*eqx.combine(arrays, rest))
         return eqx.filter((sums, squares, gradients, trained, moments), eqx.is_array)
 
-    found = first_non_finite(of, arrays, names=names_of_arguments(arrays[0], capsule.batch))
+    found = first_non_finite(of, arrays, names=names_of_arguments(arrays[0], named))
     if isinstance(found, Site):
         return Replayed(found)
     structure = jax.tree.structure(jax.eval_shape(of, arrays))
@@ -153,8 +155,8 @@ class Recorder:
             return None
         try:
             return self._kept(state)
-        except PlainformerError as failure:
-            return f"no capsule could be kept ({failure.what})"
+        except Exception as failure:  # what ended the run is to be told, whatever comes after
+            return f"no capsule could be kept ({getattr(failure, 'what', reason(failure))})"
 
     def _kept(self, state: TrainState) -> str:
         before = state_before(state) if int(state.bad_step) else None
@@ -171,7 +173,7 @@ class Recorder:
         capsule = Capsule(before, {name: np.asarray(array) for name, array in named.items()}, self.key, about)
         write_capsule(self.folder / FOLDER, capsule, dump_recipe(self.recipe))
         line = self._found(capsule, devices)
-        write_capsule(self.folder / FOLDER, capsule._replace(about={**about, "found": line}), dump_recipe(self.recipe))
+        note_found(self.folder / FOLDER, line)
         at = f"step {step}: " if step != int(state.bad_step) else ""
         return f"{at}{line}; see it again: {command('plainformer', 'replay', self.folder / FOLDER)}"
 

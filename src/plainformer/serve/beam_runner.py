@@ -1,14 +1,15 @@
 """Translations side by side: sentences of one bucket in one batch, whoever sent them.
 
 A bucket is what must be the same for all that is compiled together: the settings of the search, and the width that
-sources are padded to. Sources are encoded in another thread, in groups, while the searches go on. A bucket that has
-not been used yet is compiled there first, and the others go on meanwhile, too.
+sources are padded to. Short sources are encoded between two steps, a few at a time; long ones in another thread, while
+the searches go on. A bucket that has not been used yet is compiled there first, and the others go on meanwhile, too.
 """
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from plainformer.serve.beam_stage import Bucket, Stage
 from plainformer.serve.fair_queue import Job
 from plainformer.serve.scheduler import Answers, Threads, failed
 
-WIDTHS = 32, 128, 512  # that sources are padded to: few, so that more of them share a batch; longer ones to multiples
+WIDTHS = 48, 128, 512  # that sources are padded to: few, so that more of them share a batch; longer ones to multiples
 MOST_BUCKETS = 64  # that are remembered
 
 
@@ -128,6 +129,7 @@ class BeamRunner:
         for pool in list(self._pools.values()):
             done += self._take_in(pool)
             done += self._begin_reading(pool)
+            done += self._take_in(pool)  # who was read at once
             for number in reversed(range(len(pool.stages))):  # who moves on makes its next step in the next turn
                 ended, going = pool.stages[number].step()
                 for search, job in going:
@@ -150,8 +152,11 @@ class BeamRunner:
         coming, pool.waiting = pool.waiting[:most], pool.waiting[most:]
         pool.reading = [*coming]
         sources, bounds = [job.work.source for job in coming], [job.work.bound for job in coming]
-        pool.read = self._threads.reading.submit(pool.bucket.read, sources, bounds)
-        pool.read.add_done_callback(lambda _: self._wake())
+        if pool.bucket.width <= WIDTHS[0]:  # as long as a step at most; to hand it over and wait would take longer
+            pool.read = _done(partial(pool.bucket.read, sources, bounds))
+        else:
+            pool.read = self._threads.reading.submit(pool.bucket.read, sources, bounds)
+            pool.read.add_done_callback(lambda _: self._wake())
         return []
 
     def _take_in(self, pool: _Pool) -> Answers:
@@ -168,6 +173,16 @@ class BeamRunner:
 
     def _let_go(self) -> None:
         self._pools = {bucket: pool for bucket, pool in self._pools.items() if pool.jobs or pool.read}
+
+
+def _done(work: Callable[[], Search]) -> Future[Search]:
+    """What work gives, or fails with, at once."""
+    found = Future[Search]()
+    try:
+        found.set_result(work())
+    except Exception as failure:
+        found.set_exception(failure)
+    return found
 
 
 def _answer(hypotheses: list[Hypothesis]) -> list[Hypothesis] | WorkError:

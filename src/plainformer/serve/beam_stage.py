@@ -13,13 +13,14 @@ import numpy as np
 
 from plainformer.decode.batch import pad_rows
 from plainformer.decode.beam import active_rows, advance_by, begin, ranked
-from plainformer.decode.beam_state import SLOTS, Search
+from plainformer.decode.beam_state import Search
 from plainformer.decode.continuous_batching import cache_buckets, filled, join, moved_on, vacant, without
 from plainformer.decode.protocols import Hypothesis
 from plainformer.decode.translate_batches import SourceSearch
 from plainformer.serve.fair_queue import Job
 
 ONE = np.int32(1)
+MOST_READ = 4  # sources that are read at once
 PATIENCE = 8  # steps after which rows that stand empty are given up
 
 
@@ -31,19 +32,25 @@ class Ended(NamedTuple):
 
 
 def sizes_of(most: int) -> tuple[int, ...]:
-    """How many rows there may be: as many, a half, a quarter, and a quarter of that."""
-    return tuple(sorted({max(1, most // part) for part in (16, 4, 2, 1)}))
+    """How many rows there may be: one, as many as are read at once, a quarter of all, a half, and all."""
+    more = (most // part for part in (4, 2, 1))
+    return tuple(sorted({1, min(MOST_READ, most), *(size for size in more if size > MOST_READ)}))
 
 
 class Bucket:
     """What sources of up to `width` tokens are searched with, at most `most` of them side by side: a few programs,
-    which are compiled before the first is (`warm`)."""
+    which are compiled before the first is (`warm`).
+
+    Sources that are no longer than half the width are read at that; outputs of up to two thirds of it stay in the first
+    stage: wide sources cost a step little, slots that stand empty much.
+    """
 
     def __init__(self, how: SourceSearch, width: int, most: int) -> None:
         self.how, self.width, self.query = how, width, how.query(width)
         self.advance = advance_by.after((self.query, ONE))
         self.sizes = sizes_of(most)
-        self.slots = cache_buckets(max(SLOTS, width), how.bound(width))
+        self.widths = -(-width // 2), width
+        self.slots = cache_buckets(-(-2 * width // 3), how.bound(width))
 
     def size_of(self, count: int) -> int:
         """The fewest rows for so many sentences."""
@@ -52,18 +59,21 @@ class Bucket:
     @property
     def most_read(self) -> int:
         """How many sources are read at once."""
-        return self.sizes[min(1, len(self.sizes) - 1)]
+        return min(MOST_READ, self.sizes[-1])
 
     def read(self, sources: Sequence[Sequence[int]], bounds: Sequence[int]) -> Search:
         """Sources encoded, each in its row, ready for their first step."""
-        return begin(*self._to_begin(self.size_of(len(sources)), sources, bounds))
+        width = self.widths[max(map(len, sources)) > self.widths[0]]
+        return begin(*self._to_begin(self.size_of(len(sources)), width, sources, bounds))
 
-    def _to_begin(self, size: int, sources: Sequence[Sequence[int]] = (), bounds: Sequence[int] = ()) -> Sequence[Any]:
+    def _to_begin(
+        self, size: int, width: int, sources: Sequence[Sequence[int]] = (), bounds: Sequence[int] = ()
+    ) -> Sequence[Any]:
         """The arguments of `begin`."""
-        limits, how = np.zeros(size, np.int32), self.how
+        limits, how, room = np.zeros(size, np.int32), self.how, (self.slots[0], self.width)
         limits[: len(bounds)] = bounds
-        ids, valid = pad_rows(sources, size, self.width, how.closing)
-        return how.model, ids, valid, jnp.asarray(limits), how.constraints, how.settings.beam_size, self.slots[0]
+        ids, valid = pad_rows(sources, size, width, how.closing)
+        return how.model, ids, valid, jnp.asarray(limits), how.constraints, how.settings.beam_size, *room
 
     def warm(self) -> None:
         """Have all programs compiled, side by side where that can be, and run each on nothing."""
@@ -73,7 +83,8 @@ class Bucket:
     def _visit(self, do: Callable[..., Any]) -> None:
         """Call `do` with every program and arguments for it. Its result is what the program gives, or the shape of it;
         nothing follows where it is None."""
-        like, *_ = [do(begin, *self._to_begin(size)) for size in self.sizes if size <= self.most_read]
+        begun = [do(begin, *self._to_begin(size, width)) for width in self.widths for size in self.sizes[:2]]
+        like = begun[0]
         for number, slots in enumerate(self.slots):
             if like is None:
                 return
@@ -88,7 +99,8 @@ class Bucket:
 
     def _may_join(self, new: int, size: int) -> bool:
         """Whether so many rows ever come into so many: who was read, who moved on, and all where the size changes."""
-        return (new <= size and new <= self.most_read) or self.fewer(new) == size
+        is_next = abs(self.sizes.index(new) - self.sizes.index(size)) == 1
+        return is_next or new <= min(size, self.most_read)
 
     def fewer(self, size: int) -> int:
         """The next smaller size, if there is one."""

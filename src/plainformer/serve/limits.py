@@ -17,7 +17,7 @@ class Limits:
     """
 
     waiting: int = 1024
-    hypotheses: int = 64
+    hypotheses: int = 160
     places: int = 2**14
     rows: int = 64
     together: int = 32

@@ -51,7 +51,9 @@ def _iota(arrays: Arrays, params: Any) -> Any:
 
 
 def _dot(arrays: Arrays, params: Any) -> Any:
-    """Of 16 bits, summed in 32."""
+    """Of 16 bits, summed in 32; whole numbers, which would overflow, are not done here."""
+    if any(array.dtype.kind in "iub" for array in arrays):
+        return None
     (left_sum, right_sum), (left_batch, right_batch) = params["dimension_numbers"]
     left, right = (array.astype(np.float32) if array.dtype.itemsize == 2 else array for array in arrays)
     left_free = [axis for axis in range(left.ndim) if axis not in (*left_sum, *left_batch)]

@@ -29,6 +29,7 @@ from plainformer.train.non_finite import Site
 from plainformer.train.state import TrainState, no_loss
 
 ARRAYS, ABOUT, RECIPE = "arrays.safetensors", "capsule.json", "recipe.toml"
+FACTS = {"step", "task", "model_type", "config", "frozen", "lora", "versions", "key"}  # that it takes to do it again
 GET_AGAIN = "name the folder capsule of a run, or get it again"
 
 
@@ -75,11 +76,27 @@ def write_capsule(folder: Path, capsule: Capsule, recipe: str) -> None:
         raise WorkError(f"the capsule could not be written ({reason(failure)})", where=str(folder)) from failure
 
 
+def note_found(folder: Path, found: str) -> None:
+    """Add to a capsule what was found when it was done again. Raises WorkError where the disk refuses."""
+    try:
+        with checksums.keeping(folder):
+            write_object(folder / ABOUT, {**read_object(folder / ABOUT, fix=GET_AGAIN), "found": found})
+    except OSError as failure:
+        raise WorkError(f"the capsule could not be written ({reason(failure)})", where=str(folder)) from failure
+
+
 def read_about(folder: Path) -> dict[str, Any]:
-    """What `capsule.json` says. Raises InputError where the folder is none of a capsule."""
+    """What `capsule.json` says. Raises InputError where the folder is none of a capsule, or a file of it is damaged."""
     if not (folder / ABOUT).is_file():
         raise InputError("this is no capsule", where=str(folder), fix=GET_AGAIN)
-    return read_object(folder / ABOUT, fix=GET_AGAIN)
+    try:
+        checksums.check(folder)
+    except checksums.Damage as damage:
+        raise InputError(str(damage), where=str(folder), fix=GET_AGAIN) from damage
+    about = read_object(folder / ABOUT, fix=GET_AGAIN)
+    if missing := sorted(FACTS - about.keys()):
+        raise InputError(f"{', '.join(missing)} is missing", where=str(folder / ABOUT), fix=GET_AGAIN)
+    return about
 
 
 def read_capsule(folder: Path, like: TrainState, about: Mapping[str, Any]) -> Capsule:
@@ -89,12 +106,11 @@ def read_capsule(folder: Path, like: TrainState, about: Mapping[str, Any]) -> Ca
         InputError: a file is missing or damaged, or the capsule holds another state.
     """
     path, wanted = folder / ARRAYS, {f"state.{name}": leaf.shape for name, leaf in named_leaves(like).items()}
-    with checksums.checked(folder):
-        names = shapes_in(path, fix=GET_AGAIN)
-        found = {name: shape for name, shape in names.items() if name.startswith("state.")}
-        what = "the capsule is of another state than these settings ask for"
-        check_shapes(wanted, found, what, where=str(path), fix="change other settings")
-        arrays = {name: read_array(path, name, fix=GET_AGAIN) for name in names}
+    names = shapes_in(path, fix=GET_AGAIN)
+    found = {name: shape for name, shape in names.items() if name.startswith("state.")}
+    what = "the capsule is of another state than these settings ask for"
+    check_shapes(wanted, found, what, where=str(path), fix="change other settings")
+    arrays = {name: read_array(path, name, fix=GET_AGAIN) for name in names}
     leaves = [jnp.asarray(arrays[name]) for name in wanted]
     batch = {name.removeprefix("batch."): array for name, array in arrays.items() if name.startswith("batch.")}
     key = jax.random.wrap_key_data(jnp.asarray(arrays["key"]), impl=str(about["key"]))
@@ -125,7 +141,9 @@ def said(site: Site) -> str:
         return f"{line}: {has}, and {table.name or 'the table'} {table.shape[0]} rows"
     taken = [
         f"{operand.name or 'what was computed before'} (up to {operand.largest:.3g})"
+        if operand.name or operand.shape
+        else f"{operand.largest:.3g}"
         for operand in site.operands
-        if operand.name or len(operand.shape) > 0
     ]
-    return f"{line}, of {' and '.join(dict.fromkeys(taken))}" if taken else line
+    *others, last = dict.fromkeys(taken) or [""]
+    return f"{line}, of {', '.join(others)}{' and ' if others else ''}{last}" if last else line

@@ -191,6 +191,8 @@ class Checkpoints:
 
     def newest(self, like: TrainState) -> TrainState | None:
         """The state of the newest checkpoint, as `restore` gives it; one that cannot be read is passed over."""
+        with suppress(WorkError):  # of one that is being written
+            self.wait()
         for step in reversed(self.steps()):
             with suppress(Exception):  # as in `restore`
                 return self._read(step, like).state

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Mapping
 from statistics import median
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +14,7 @@ from plainformer.named import named_leaves
 from plainformer.nn.stack import unstack_layers
 from plainformer.programs.compiled import Program
 from plainformer.shapes import PRNGKeyArray
+from plainformer.train.checkpoint import named_arrays
 from plainformer.train.state import TrainState, split
 from plainformer.train.step import Objective, StepSettings, make_unguarded
 
@@ -58,8 +58,9 @@ class Divergence:
         """Told of a state that is to be saved: parts without a gradient, and parameters that have grown."""
         if jax.process_count() > 1:  # other processes have parts of it
             return
-        self._dead_parts(step, unstack_layers(state.optimizer_state))
-        for name, size in _sizes(named_leaves(eqx.filter(unstack_layers(state.model), _is_matrix))).items():
+        arrays = named_arrays(state)
+        self._dead_parts(step, arrays)
+        for name, size in _sizes(arrays).items():
             before = self._sizes.setdefault(name, size)
             if before > 0.0 and size > GROWTH * before:
                 self._say(
@@ -67,12 +68,12 @@ class Divergence:
                 )
                 self._sizes[name] = size
 
-    def _dead_parts(self, step: int, optimizer_state: Any) -> None:
+    def _dead_parts(self, step: int, arrays: Mapping[str, Any]) -> None:
         """By Adam's second moments, which are mean squares of gradients."""
         moments = {
-            name.partition(".nu.")[2]: np.asarray(leaf).mean(dtype=np.float64)
-            for name, leaf in named_leaves(optimizer_state).items()
-            if ".nu." in f".{name}" and eqx.is_inexact_array(leaf)
+            name.partition(".nu.")[2]: np.asarray(array).mean(dtype=np.float64)
+            for name, array in arrays.items()
+            if name.startswith("optimizer_state.") and ".nu." in name
         }
         parts: dict[str, float] = {}
         for name, square in moments.items():
@@ -96,14 +97,13 @@ def part_of(name: str) -> str:
     return ".".join(words[: number + 2] if number is not None and len(words) > number + 2 else words[:-1] or words)
 
 
-def _is_matrix(leaf: Any) -> bool:
-    # Vectors begin at zero or one, and grow as they like.
-    return eqx.is_inexact_array(leaf) and leaf.ndim >= 2
-
-
 def _sizes(arrays: Mapping[str, Any]) -> dict[str, float]:
-    """The root of the mean square of each."""
-    return {name: math.sqrt(np.square(np.asarray(array), dtype=np.float64).mean()) for name, array in arrays.items()}
+    """The root of the mean square of each matrix of a model; vectors begin at zero or one, and grow as they like."""
+    return {
+        name.removeprefix("model."): float(np.linalg.norm(np.asarray(array).ravel())) / math.sqrt(array.size)
+        for name, array in arrays.items()
+        if name.startswith("model.") and array.ndim >= 2 and jnp.issubdtype(array.dtype, np.inexact)
+    }
 
 
 def make_norms(

@@ -19,6 +19,7 @@ from plainformer.train.by_numpy import by_numpy
 from plainformer.train.site import Site, site_of
 
 LONGEST_LOOP = 4096  # iterations of a scan that are looked into one by one
+_OPAQUE = {"while", "reduce", "reduce_window"}  # their jaxprs are not all that they do
 _SAME_NUMBERS = {"transpose", "reshape", "convert_element_type", "broadcast_in_dim", "squeeze", "copy", "copy_p"}
 
 
@@ -207,13 +208,13 @@ def _apply(equation: Any, values: list[_Value], at: _Evaluation) -> list[_Value]
 
 def _applied(equation: Any, values: list[_Value], at: _Evaluation) -> list[_Value]:
     name = equation.primitive.name
-    if name == "scan" and equation.params["length"] <= LONGEST_LOOP:
+    if name == "scan" and 0 < equation.params["length"] <= LONGEST_LOOP:
         return _scan(equation, values, at)
     if name == "cond":
         branches = equation.params["branches"]
         chosen = branches[int(np.clip(int(values[0].array), 0, len(branches) - 1))]
         return _evaluate(chosen, values[1:], at)
-    if name != "while" and (inner := _inner(equation)) is not None:
+    if name not in _OPAQUE and (inner := _inner(equation)) is not None:
         return _evaluate(inner, values, at)
     results = [_Value(array) for array in _bind(equation, [value.array for value in values])]
     if name in _SAME_NUMBERS and len(values) == 1:
@@ -310,9 +311,18 @@ def _bad_result(equation: Any, values: list[_Value], array: Any, mask: np.ndarra
     def site(given: str | None) -> Site:
         return site_of(equation, [(value.name, value.array) for value in values], plain, mask, given, scopes, turns)
 
-    moves = equation.primitive.name in _SAME_NUMBERS
+    # What only passes on what another made is not asked where it is, and must not keep its operands in memory.
+    is_asked = own or only_intended or any(one.given for one in parents)
     return _Bad(
-        mask, has_nan, at.order, tuple(parents), own, only_intended and not own, moves=moves, met=met, site=site
+        mask,
+        has_nan,
+        at.order,
+        tuple(parents),
+        own,
+        intended=only_intended and not own,
+        moves=equation.primitive.name in _SAME_NUMBERS,
+        met=met,
+        site=site if is_asked else None,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-_PACKAGE = "plainformer/"
+_PACKAGE, _CALLER = "plainformer/", "kernels/cpu/ffi.py"  # which calls every kernel, and says nothing of which
 _NO_SCOPES = {"", "jvp", "transpose", "checkpoint", "rematted_computation"}
 
 
@@ -121,7 +121,7 @@ def _code_of(equation: Any) -> tuple[str, str]:
     trace = equation.source_info.traceback
     for frame in () if trace is None else trace.frames:
         at = frame.file_name.replace("\\", "/").rpartition(_PACKAGE)
-        if at[1]:
+        if at[1] and at[2] != _CALLER:
             return frame.function_name.rpartition(".")[2], f"{at[2]}:{frame.line_num}"
     for frame in () if trace is None else trace.frames:
         if "/site-packages/" not in frame.file_name:

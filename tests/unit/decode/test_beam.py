@@ -44,17 +44,18 @@ def agree(found: list[Hypothesis], expected: list[Hypothesis]) -> None:
     np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-5)
 
 
-@pytest.fixture(params=["all tokens", "the best by a CPU kernel"])
-def _candidates(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+@pytest.fixture(scope="module", params=["all tokens", "the best by a CPU kernel"])
+def _candidates(request: pytest.FixtureRequest) -> Iterator[None]:
     """What rows may go on with: every token, and the best that a CPU kernel finds, as where weights are int8."""
-    if request.param == "all words":
+    if request.param == "all tokens":
         yield
         return
     assert registry.is_ready("decoding"), "the tests' extra installs Numba, so that its code is always tested"
-    monkeypatch.setattr(beam, "next_logprobs", lambda *_: pytest.fail("compiled without CPU kernels"))
-    monkeypatch.setattr(beam, "uses_cpu_kernels", lambda _: True)
     jax.clear_caches()
-    yield
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(beam, "next_logprobs", lambda *_: pytest.fail("compiled without CPU kernels"))
+        patch.setattr(beam, "uses_cpu_kernels", lambda _: True)
+        yield
     jax.clear_caches()
 
 

@@ -59,7 +59,9 @@ def test_a_card_that_was_edited_is_said_and_used(folder: Path) -> None:
     with checksums.checked(folder) as edited:
         pass
     assert edited == ["README.md"]
-    with pytest.warns(UserWarning, match=re.escape("README.md is not as it was written")):
+    with pytest.warns(
+        UserWarning, match=re.escape("README.md is not what was written; if you changed it, remove SHA256SUMS")
+    ):
         checksums.say_edited(folder, "README.md")
     (folder / "README.md").unlink()
     with checksums.checked(folder) as edited:
@@ -80,6 +82,20 @@ def test_a_folder_without_a_list_is_read_as_it_is(folder: Path) -> None:
     (folder / checksums.NAME).unlink()
     cut(folder / "weights", 8)
     load(folder)
+
+
+@pytest.mark.parametrize("line", [f"{'0' * 64}  weights", f"{'0' * 64} *weights", f"SHA256 (weights) = {'0' * 64}"])
+def test_a_list_of_another_librarys_is_none_of_ours(folder: Path, line: str) -> None:
+    (folder / checksums.NAME).write_text(line + "\n")
+    load(folder)
+    checksums.check(folder)
+
+
+def test_a_save_that_changes_nothing_keeps_the_list(folder: Path) -> None:
+    before = (folder / checksums.NAME).read_bytes()
+    with checksums.keeping(folder):
+        atomic.write_text(folder / "settings", '{"heads": 3}')
+    assert (folder / checksums.NAME).read_bytes() == before
 
 
 def test_what_a_save_leaves_alone_keeps_its_checksum_and_its_damage(folder: Path) -> None:

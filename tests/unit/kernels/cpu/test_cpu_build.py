@@ -1,4 +1,4 @@
-"""How CPU kernels is made, kept for other processes, and done without. It comes with the extra `cpu`."""
+"""How CPU kernels are made, kept for other processes, and done without. It comes with the extra `cpu`."""
 
 import os
 import shutil
@@ -13,6 +13,16 @@ import pytest
 
 from plainformer.kernels.cpu import build, registry
 
+TRAINING = ("gelu",), ("softmax_stats",)
+FEW = (
+    "from plainformer.kernels.cpu import build, registry\n"
+    f"build.TRAINING = {TRAINING}\n"
+    "registry.GROUPS = {'attention': {'gelu': 'gelu'}, 'layers': {'exponentials': 'softmax_stats'}}\n"
+    "registry.SHARES = dict.fromkeys(registry.GROUPS, build.TRAINING)\n"
+    "registry.SELF_TESTS = dict.fromkeys(registry.GROUPS, dict)\n"
+)
+"""The first lines of a process that has two small modules to compile, a second each, where others have ten."""
+
 
 @pytest.fixture(autouse=True)
 def _served() -> None:
@@ -26,28 +36,10 @@ def test_nothing_is_changed_for_others_who_use_numba() -> None:
     assert before == settings.CACHE_DIR
 
 
-def test_code_of_an_earlier_process_serves_the_next(tmp_path: Path) -> None:
-    """What is kept holds no address: they are looked up again. And another start adds nothing to it."""
-    program = (
-        "import jax.numpy as jnp; from plainformer.kernels.cpu import registry\n"
-        "from plainformer.quantize.linear import PrepackedInt8Linear as Int8\n"
-        "assert registry.is_ready('decoding')\n"
-        "found = Int8(jnp.ones((2048, 1024), jnp.int8), jnp.ones(2048), None, input_bits=16)(jnp.ones((4, 1024)))\n"
-        "assert abs(found - 1024).max() < 0.01"
-    )
-    kept = []
-    for _ in range(2):
-        subprocess.run(
-            [sys.executable, "-c", program], env=os.environ | {"PLAINFORMER_CACHE": str(tmp_path)}, check=True
-        )
-        kept.append(sorted(tmp_path.rglob("*.nb*")))
-    assert kept[0]
-    assert kept[0] == kept[1]
-
-
 def test_code_just_made_and_code_that_is_found_compute_the_same_bits(tmp_path: Path) -> None:
     """Sums whose order LLVM chose came out otherwise in the process that had made the code than in all later ones, and
-    a run resumed there was another run."""
+    a run resumed there was another run. What is kept holds no address: they are looked up again. And another start adds
+    nothing to it."""
     program = (
         "import hashlib, jax, numpy as np; from plainformer.kernels.cpu import attention as cpu_attention, registry\n"
         "from plainformer.kernels.cpu.top_k import top_k\n"
@@ -58,8 +50,13 @@ def test_code_just_made_and_code_that_is_found_compute_the_same_bits(tmp_path: P
         "from plainformer.kernels.cpu.norm import fused_add_and_norm\n"
         "from plainformer.equations.masks import AttentionMask, causal_mask, segment_mask\n"
         "from plainformer.nn.norm import LayerNorm, RMSNorm; from plainformer.quantize.norm import InferenceNorm\n"
+        "from plainformer.quantize.linear import PrepackedInt8Linear as Int8\n"
         "assert registry.is_ready('attention') and registry.is_ready('decoding') and registry.is_ready('layers')\n"
         "draw, all_bits = np.random.default_rng(0), hashlib.sha256()\n"
+        "def both(shown, *given):\n"
+        "    found, back = jax.vjp(lambda *given: cpu_attention.fused_attention(*given, shown), *given)\n"
+        "    return found, *back(given[0])\n"
+        "both = jax.jit(both)\n"
         "for keys in (13, 16, 22, 31, 40, 48, 49, 64):\n"
         "    q, k, v = (draw.normal(size=(9, 4, keys, 32)).astype(np.float32) for _ in range(3))\n"
         "    mask = (np.arange(keys) < draw.integers(1, keys + 1, 9)[:, None])[:, None, None, :]\n"
@@ -67,9 +64,8 @@ def test_code_just_made_and_code_that_is_found_compute_the_same_bits(tmp_path: P
         "    texts = np.int32(1 + np.cumsum(begins, axis=2)) * (np.arange(keys) < 40)\n"
         "    packed = segment_mask(*texts), segment_mask(texts[0], texts[0], is_causal=True)\n"
         "    for shown in (AttentionMask(mask), *packed, causal_mask(keys)):\n"
-        "        found, back = jax.vjp(lambda *given: cpu_attention.fused_attention(*given, shown), q, k, v)\n"
-        "        for one in (found, *back(q)): all_bits.update(np.asarray(one).tobytes())\n"
-        "    few = decode_attention(q, k, v, AttentionMask(mask))\n"
+        "        for one in both(shown, q, k, v): all_bits.update(np.asarray(one).tobytes())\n"
+        "    few = jax.jit(decode_attention)(q, k, v, AttentionMask(mask))\n"
         "    all_bits.update(np.asarray(few).tobytes())\n"
         "x, y, g = draw.normal(size=(3, 777, 144)).astype(np.float32)\n"
         "key = jax.random.key_data(jax.random.key(1))\n"
@@ -87,18 +83,14 @@ def test_code_just_made_and_code_that_is_found_compute_the_same_bits(tmp_path: P
         "for one in gelu_and_slope(logits): all_bits.update(np.asarray(one).tobytes())\n"
         "for one in top_k(logits, np.ones((1, 4096), bool), 5):\n"
         "    all_bits.update(np.asarray(one).tobytes())\n"
+        "product = Int8(np.ones((2048, 1024), np.int8), np.ones(2048, np.float32), None, input_bits=16)\n"
+        "all_bits.update(np.asarray(product(logits[:, :1024])).tobytes())\n"
         "print(all_bits.hexdigest())"
     )
-    bits = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env=os.environ | {"PLAINFORMER_CACHE": str(tmp_path)},
-            check=True,
-            capture_output=True,
-        ).stdout
-        for _ in range(2)
-    ]
-    assert bits[0] == bits[1]
+    first, kept = printed_by(program, tmp_path), sorted(tmp_path.rglob("*.nb*"))
+    assert kept
+    assert first == printed_by(program, tmp_path)
+    assert kept == sorted(tmp_path.rglob("*.nb*"))
 
 
 def test_where_it_does_not_work_products_of_xla_serve(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,13 +130,12 @@ def test_without_the_extra_nothing_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 
 def made_for_training(cache: Path) -> list[Path]:
     """The folders of whole shares."""
-    return [path for share in build.TRAINING for path in cache.glob(f"cpu_kernels/*/{'-'.join(share)}")]
+    return [path for share in TRAINING for path in cache.glob(f"cpu_kernels/*/{'-'.join(share)}")]
 
 
 def test_code_made_ahead_is_found_where_it_is_used(tmp_path: Path) -> None:
     """By two processes, for training; nothing is left for this one to make, nor for the next to begin with."""
-    program = (
-        "from plainformer.kernels.cpu import build, registry\n"
+    program = FEW + (
         "for _ in range(2):\n"
         "    build.precompile(build.TRAINING)\n"
         "    print(len(build._making), build.is_making())\n"
@@ -174,9 +165,8 @@ def test_the_shares_are_all_that_is_called() -> None:
 def test_what_no_other_process_makes_is_made_where_it_is_used(python: str, tmp_path: Path) -> None:
     """The other ends at once, or does not begin; nothing is said of it, it is not tried twice, and what is made here is
     not kept."""
-    program = (
-        "import sys; from plainformer.kernels.cpu import build, registry\n"
-        f"sys.executable = {python!r}\n"
+    program = FEW + (
+        f"import sys; sys.executable = {python!r}\n"
         "build.precompile(build.TRAINING)\n"
         "print(registry.is_ready('layers')); began = []\n"
         "build._begin = began.append\n"
@@ -190,8 +180,7 @@ def test_what_no_other_process_makes_is_made_where_it_is_used(python: str, tmp_p
 def test_where_nothing_can_be_kept_code_is_made_for_one_process(tmp_path: Path) -> None:
     """In two others, all the same; and their folder goes with this one."""
     (tmp_path / "file").touch()
-    program = (
-        "from plainformer.kernels.cpu import build, registry\n"
+    program = FEW + (
         "print(registry.is_ready('layers') and registry.is_ready('attention'), build._failed, build.kept_in())"
     )
     served, failed, folder = printed_by(program, tmp_path / "file").split()
@@ -203,9 +192,9 @@ def test_code_that_is_damaged_is_made_again(tmp_path: Path) -> None:
     """Here, and not kept, by the start that finds it so; the next finds none and has it made."""
 
     def kept() -> list[Path]:
-        return list(tmp_path.glob(f"cpu_kernels/*/{'-'.join(build.TRAINING[1])}"))
+        return list(tmp_path.glob(f"cpu_kernels/*/{'-'.join(TRAINING[1])}"))
 
-    program = "from plainformer.kernels.cpu import registry; print(registry.is_ready('layers'))"
+    program = FEW + "print(registry.is_ready('layers'))"
     assert printed_by(program, tmp_path) == "True\n"
     for index in kept()[0].rglob("*.nbi"):
         index.write_bytes(index.read_bytes()[:100])
@@ -233,14 +222,12 @@ def test_a_process_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_two_starts_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     """Both make all, and what one of them leaves serves."""
-    program = (
-        "from plainformer.kernels.cpu.registry import is_ready; assert is_ready('layers') and is_ready('attention')"
-    )
+    program = FEW + "assert registry.is_ready('layers') and registry.is_ready('attention')"
     environment = os.environ | {"PLAINFORMER_CACHE": str(tmp_path)}
     both = [subprocess.Popen([sys.executable, "-c", program], env=environment) for _ in range(2)]
     assert [process.wait(300) for process in both] == [0, 0]
     left = {path.name for path in tmp_path.glob("cpu_kernels/*/*") if path.is_dir()}
-    assert left == {"-".join(share) for share in build.TRAINING}
+    assert left == {"-".join(share) for share in TRAINING}
 
 
 def test_code_of_sources_that_change_while_it_is_made_is_not_kept(
@@ -257,8 +244,7 @@ def test_code_of_sources_that_change_while_it_is_made_is_not_kept(
 
 def test_code_is_made_to_its_end_where_the_process_that_asked_is_interrupted(tmp_path: Path) -> None:
     """By Ctrl-C, which a terminal sends to all that was begun in it. Of one that is killed nothing is found."""
-    program = (
-        "from plainformer.kernels.cpu import build\n"
+    program = FEW + (
         "build.precompile(build.TRAINING)\n"
         "print(*[process.pid for process, _ in build._making.values()], flush=True)\n"
         "build.wait_for(build.TRAINING)"
@@ -279,7 +265,7 @@ def test_code_is_made_to_its_end_where_the_process_that_asked_is_interrupted(tmp
     while not (found := made_for_training(tmp_path)):
         assert time.monotonic() < ended
         time.sleep(0.05)
-    assert [path.name for path in found] == ["-".join(build.TRAINING[1])]
+    assert [path.name for path in found] == ["-".join(TRAINING[1])]
 
 
 def test_without_the_extra_nothing_is_made_ahead(monkeypatch: pytest.MonkeyPatch) -> None:

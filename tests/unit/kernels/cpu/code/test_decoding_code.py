@@ -143,8 +143,9 @@ def test_queries_of_nan_find_nan_and_the_others_what_they_would() -> None:
 
 @pytest.mark.parametrize("queries", [1, 4, 5, 7, 9, 18])
 @pytest.mark.parametrize("places", [1, 15, 64, 100, 192])
-@pytest.mark.parametrize("mask", ["none", "keys", "beams", "heads"])
-@pytest.mark.parametrize("kept", ["float32", "float16"])
+@pytest.mark.parametrize(
+    ("mask", "kept"), [("none", "float32"), ("keys", "float16"), ("beams", "float32"), ("heads", "float16")]
+)
 def test_attention_of_few_is_attention(queries: int, places: int, mask: str, kept: str) -> None:
     batch, heads, d_k, d_v = 3, 4, 6, 33
     query = jnp.asarray(drawn(0, batch, heads, queries, d_k)) * 3
@@ -159,7 +160,7 @@ def test_attention_of_few_is_attention(queries: int, places: int, mask: str, kep
     found = jax.jit(decode_attention)(query, jnp.asarray(keys), jnp.asarray(values), AttentionMask(shown))
     assert found.dtype == jnp.float32
     wide = jnp.asarray(keys, jnp.float32), jnp.asarray(values, jnp.float32)
-    expected, _ = attention(query, *wide, shown)
+    expected, _ = jax.jit(attention)(query, *wide, shown)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
 
 
@@ -274,9 +275,12 @@ def test_without_an_instruction_for_bytes_sums_are_the_same(tmp_path: Path, name
     The largest factors have their largest sums of two.
     """
     program = (
-        "import jax.numpy as jnp, numpy as np; from plainformer.kernels.cpu import registry\n"
+        "import jax.numpy as jnp, numpy as np; from plainformer.kernels.cpu import registry, selftest\n"
         "from plainformer.equations.int8 import matmul_w8a8\n"
         "from plainformer.quantize.linear import PrepackedInt8Linear\n"
+        "product = (lambda: selftest._tried(*map(selftest._product_of_ones, (8, 16))))\n"
+        "registry.GROUPS = {'decoding': {'product': 'int8'}}  # the rest asks for no such instruction\n"
+        "registry.SHARES, registry.SELF_TESTS = {'decoding': [('int8',)]}, {'decoding': product}\n"
         "assert registry.is_ready('decoding')\n"
         "from plainformer.kernels.cpu.code import llvm; assert not llvm.has_feature('avx512vnni')\n"
         "draw = np.random.default_rng(0)\n"
