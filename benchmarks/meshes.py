@@ -125,6 +125,7 @@ def resumed(stack, batches, steps, one):
         apart = np.abs(begun + losses - one[0]) / one[0]
         far = np.abs(weights - one[1]).max()
         print(f"  {before} to {after:30} losses {apart.max():.1e}  weights {far:.1e}", flush=True)
+    after = PAIRS[-1][1]
     with TemporaryDirectory() as folder:
         trained(stack, batches, after, steps, saves=folder)
         again = trained(stack, batches, after, steps, resumes=folder)

@@ -76,7 +76,8 @@ def test_two_processes_train_as_one_and_one_goes_on(
     (tmp_path / "text.txt").write_text(some_text(3), encoding="utf-8")
     recipe = tmp_path / "recipe.toml"
     data = f'[data]\ntext = "{tmp_path}/text.txt"\nbatch_size = 4\n'
-    recipe.write_text(f'name = "lm"\ntask = "language-model"\n{data}{MODEL}{training()}', encoding="utf-8")
+    train = f"{training()}samples = 0\n"
+    recipe.write_text(f'name = "lm"\ntask = "language-model"\n{data}{MODEL}{train}', encoding="utf-8")
     two, one = tmp_path / "two", tmp_path / "one"
     mesh = ("--mesh", "data=2,tensor=2", "--set", "train.steps=10")
     outcomes = [finished(process) for process in processes(2, recipe, "--run", two, *mesh)]
