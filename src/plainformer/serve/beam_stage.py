@@ -32,8 +32,8 @@ class Ended(NamedTuple):
 
 
 def sizes_of(most: int) -> tuple[int, ...]:
-    """How many rows there may be: one, as many as are read at once, a quarter of all, a half, and all."""
-    more = (most // part for part in (4, 2, 1))
+    """How many rows there may be: one, as many as are read at once, and some more up to all."""
+    more = (most * part // 8 for part in (2, 3, 4, 8))
     return tuple(sorted({1, min(MOST_READ, most), *(size for size in more if size > MOST_READ)}))
 
 
