@@ -10,8 +10,8 @@ import pytest
 from plainformer.decode.translator import Translator
 from plainformer.serve.app import Doors
 from plainformer.serve.house import Bounds, house_of
-from plainformer.serve.limits import Limits
 from plainformer.serve.libretranslate import MOST_ALTERNATIVES, beam_for
+from plainformer.serve.limits import Limits
 from plainformer.serve.security import Keys
 from plainformer.serve.tagged import placed
 from running import ask, running
