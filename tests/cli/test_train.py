@@ -160,9 +160,11 @@ def test_the_last_good_checkpoint_is_whole_when_the_numbers_leave_the_finite_one
     run, settings = tmp_path / "run", ("schedule.peak=1e25", "train.save_every=1", "train.log_every=1")
     outcome = cli("train", trained.recipe, "--run", run, *(word for value in settings for word in ("--set", value)))
     assert outcome.code == 1
-    assert outcome.last_line().endswith(
-        "not finite, and training stopped; start another run with a lower schedule.peak or with optimizer.clip; "
-        "what this one has saved is kept"
+    what, _, rest = outcome.last_line().partition(" not finite, and training stopped; ")
+    assert what.startswith("at step 2 the gradients of ")
+    assert rest.endswith(
+        f"see it again: plainformer replay {run}/capsule; start another run with a lower schedule.peak or with "
+        "optimizer.clip; what this one has saved is kept"
     )
     assert waited == [[1]]
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["1"]

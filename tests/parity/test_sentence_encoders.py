@@ -222,6 +222,7 @@ def test_an_encoder_alone_fills_no_gaps(tmp_path: Path) -> None:
 def test_settings_of_ours_that_will_not_do_are_one_line(embed: Any, said: str, tmp_path: Path) -> None:
     save_encoder(tmp_path / "theirs", {"pooling_mode_mean_tokens": True})
     save_folder(load_folder(tmp_path / "theirs"), tmp_path / "ours")
+    (tmp_path / "ours" / "SHA256SUMS").unlink()
     (tmp_path / "ours" / "generation_config.json").write_text(json.dumps({"embed": embed}))
     with pytest.raises(InputError) as caught:
         load(tmp_path / "ours")

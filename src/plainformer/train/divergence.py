@@ -99,11 +99,12 @@ def part_of(name: str) -> str:
 
 def _sizes(arrays: Mapping[str, Any]) -> dict[str, float]:
     """The root of the mean square of each matrix of a model; vectors begin at zero or one, and grow as they like."""
-    return {
-        name.removeprefix("model."): float(np.linalg.norm(np.asarray(array).ravel())) / math.sqrt(array.size)
-        for name, array in arrays.items()
-        if name.startswith("model.") and array.ndim >= 2 and jnp.issubdtype(array.dtype, np.inexact)
-    }
+    with np.errstate(over="ignore"):  # what is too large to be squared has grown, too
+        return {
+            name.removeprefix("model."): float(np.linalg.norm(np.asarray(array).ravel())) / math.sqrt(array.size)
+            for name, array in arrays.items()
+            if name.startswith("model.") and array.ndim >= 2 and jnp.issubdtype(array.dtype, np.inexact)
+        }
 
 
 def make_norms(

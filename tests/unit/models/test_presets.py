@@ -118,6 +118,8 @@ BY_HAND = (
         "paper-e-learned": encoder_decoder(37_056, *BASE[:6]) + 512 * 512,  # 512 positions
         "tiny": encoder_decoder(10_048, 4, 128, 256, 4, 32, 32),
         "gpt2": decoder(50_304, 1024, 12, 768, 3072, 12),
+        # Two tables; q, k, v and output, three maps of the gated feed-forward, two scales a layer; and a last one.
+        "llama-7b": 2 * 32_000 * 4096 + 32 * (4 * 4096**2 + 3 * 4096 * 11_008 + 2 * 4096) + 4096,
         "annotated": encoder_decoder(37_056, *BASE[:6]),
         "laid-out": encoder_decoder(37_056, *BASE[:6]),
         "jab-encoder": encoder(1_024, 10, 2, 64, 256, 4),
@@ -134,10 +136,11 @@ def test_a_preset_has_the_parameters_worked_out_by_hand(name: str) -> None:
 
 
 def test_the_formula_knows_the_sizes_that_are_known() -> None:
-    """GPT-2's 124,439,808, with a row a token; and the base model's, worked out in tests/cli/test_info.py."""
+    """GPT-2's 124,439,808, with a row a token; the base model's, worked out in tests/cli/test_info.py; and LLaMA's."""
     assert decoder(50_257, 1024, 12, 768, 3072, 12) == 124_439_808
     assert BY_HAND["gpt2"] == 124_439_808 + 47 * 768
     assert BY_HAND["paper-base"] == 63_111_168
+    assert BY_HAND["llama-7b"] == 6_738_415_616
 
 
 def test_every_preset_is_worked_out_by_hand() -> None:

@@ -107,6 +107,7 @@ seed = 41
 compute_dtype = "bfloat16"
 remat = true
 scan = "on"
+log_norms = true
 tensorboard = true
 mesh = 6
 [decode]
