@@ -125,7 +125,7 @@ def _start(models: list[str], folder: Path, *more: str) -> tuple[str, Any]:
 
 
 def _answers(models: list[str], folder: Path, cases: list[Case], draw: random.Random, count: int) -> bool:
-    url, process = _start(models, folder)
+    url, process = _start(models, folder, "--timeout", "900")  # what is new to the caches is compiled meanwhile
     chosen = [draw.choice(cases) for _ in range(count)]
     wrong, sizes, began = 0, [], time.perf_counter()
     for part in (chosen[: count // 10], chosen[count // 10 :]):

@@ -17,9 +17,9 @@ def test_a_run_leaves_the_whole_folder(trained):
         assert (trained.folder / name).is_file(), name
     assert {path.name for path in (trained.folder / "checkpoints").iterdir()} == {"10", "20", "30"}
     for name in ("best", "last", "average"):
-        assert {"config.json", "model.safetensors", "tokenizer.json", "generation_config.json", "README.md"} <= {
-            path.name for path in (trained.folder / name).iterdir()
-        }
+        there = {path.name for path in (trained.folder / name).iterdir()}
+        assert {"config.json", "model.safetensors", "tokenizer.json", "generation_config.json", "README.md"} <= there
+        assert "SHA256SUMS" in there
     assert not [path for path in trained.folder.rglob("*") if "partial" in path.name or "tmp" in path.name]
 
 
@@ -99,17 +99,21 @@ def test_a_translator_trains_on_packed_rows(cli, trained, tmp_path):
     assert [line for line in outcome.err.splitlines() if line.startswith("compiling ")] == ["compiling 1 of 1"]
 
 
-def test_what_a_training_makes_once_is_said_once(spawn, finished, trained, tmp_path, monkeypatch):
+def test_what_a_training_makes_once_is_said_once(spawn, finished, cli, trained, tmp_path, monkeypatch):
     """In processes of their own, so that nothing is there yet. In 16 bits no CPU kernel is used, nor compiled."""
     monkeypatch.setenv("PLAINFORMER_CACHE", str(tmp_path / "cache"))
     said = "CPU kernels are being compiled, the first time"
-    for dtype, is_said in (("bfloat16", False), ("float32", True), ("float32", False)):
-        settings = ("train.steps=2", "model.heads=1", f"train.compute_dtype={dtype}")
-        options = [word for value in settings for word in ("--set", value)]
-        outcome = finished(spawn("train", trained.recipe, "--run", tmp_path / "run", "--overwrite", *options))
+    settings = "train.steps=2", "model.heads=1"
+    options = [word for value in settings for word in ("--set", value)]
+    command = "train", trained.recipe, "--run", tmp_path / "run", "--overwrite", *options
+    for dtype, is_said in (("bfloat16", False), ("float32", True)):
+        outcome = finished(spawn(*command, "--set", f"train.compute_dtype={dtype}"))
         assert outcome.code == 0, outcome
         assert (said in outcome.out.splitlines()) == is_said
-        assert (tmp_path / "cache" / "cpu_kernels").exists() == (dtype == "float32")
+        assert (tmp_path / "cache" / "cpu_kernels").exists() == is_said
+    outcome = cli(*command)
+    assert outcome.code == 0, outcome
+    assert said not in outcome.out.splitlines()
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def plan(
     as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
     set: Set = None,
 ) -> None:
-    """Plan a training: memory, exchange and time of a step, before it is paid for.
+    """Plan a training: memory, exchange and time of a step.
 
     Everything is computed from shapes: no text is read, and no weight is drawn. Shown are the memory of a device, what
     the devices exchange, how long a step takes at least and what binds it, the largest batch that fits, and all meshes

@@ -13,10 +13,11 @@ def replay(
     capsule: Annotated[Path, typer.Argument(metavar="CAPSULE", help="The folder capsule of a run.")],
     set: Set = None,
 ) -> None:
-    """Do the step again at which a run left the finite numbers, and name the first operation that did.
+    """Do the step again at which a run left the finite numbers.
 
-    The run kept it in its folder, with all that it was computed from; no data is needed. With --set it is shown whether
-    a change helps: of optimizer, schedule, loss, model.dropout, train.compute_dtype and train.accumulate.
+    The first operation that did is named. The run kept the step in its folder, with all that it was computed from; no
+    data is needed. With --set it is shown whether a change helps: of optimizer, schedule, loss, model.dropout,
+    train.compute_dtype and train.accumulate.
 
     The exit code is 0 where every number is finite, else 1.
     """

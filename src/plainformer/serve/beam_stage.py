@@ -32,8 +32,8 @@ class Ended(NamedTuple):
 
 
 def sizes_of(most: int) -> tuple[int, ...]:
-    """How many rows there may be: one, as many as are read at once, a quarter of all, a half, and all."""
-    more = (most // part for part in (4, 2, 1))
+    """How many rows there may be: one, as many as are read at once, and some more up to all."""
+    more = (most * part // 8 for part in (2, 3, 4, 8))
     return tuple(sorted({1, min(MOST_READ, most), *(size for size in more if size > MOST_READ)}))
 
 
@@ -98,9 +98,9 @@ class Bucket:
                 like, *_ = [do(moved_on, self.query, vacant(like, size), np.int32(0), more) for size in self.sizes]
 
     def _may_join(self, new: int, size: int) -> bool:
-        """Whether so many rows ever come into so many: who was read, who moved on, and all where the size changes."""
-        is_next = abs(self.sizes.index(new) - self.sizes.index(size)) == 1
-        return is_next or new <= min(size, self.most_read)
+        """Whether so many rows ever come into so many: who was read or moved on, and all where the size changes."""
+        is_grown = new < size and self.fewer(size) < new + self.most_read
+        return is_grown or self.fewer(new) == size or new <= min(size, self.most_read)
 
     def fewer(self, size: int) -> int:
         """The next smaller size, if there is one."""

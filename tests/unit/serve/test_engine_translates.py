@@ -10,7 +10,7 @@ from served import WORDS
 
 from plainformer.decode.translator import Translation, Translator
 from plainformer.errors import InputError
-from plainformer.serve import DeadlinePassed, Engine, Overloaded, serving
+from plainformer.serve import DeadlinePassed, Engine, Limits, Overloaded, serving
 
 CLOSE: Any = {"rtol": 1e-5, "atol": 2e-5}  # sums of a dozen numbers of size 10, in another order
 
@@ -140,7 +140,7 @@ def test_what_there_is_no_room_for_is_refused_at_once_and_the_rest_is_answered(
 
 def test_the_engine_finishes_what_runs_and_refuses_what_comes(translator: Translator) -> None:
     async def work() -> None:
-        async with serving(translator) as engine:
+        async with serving(translator, Limits(hypotheses=6)) as engine:
             task = asyncio.create_task(engine.translate(["ba cb dc"]))
             while not engine.counts.running:
                 await asyncio.sleep(0)

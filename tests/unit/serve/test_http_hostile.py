@@ -13,6 +13,7 @@ from plainformer.decode import TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.serve.app import APIS, Doors
 from plainformer.serve.house import house_of
+from plainformer.serve.limits import Limits
 from running import ask, connected, raw, running
 
 JSON = {"Content-Type": "application/json"}
@@ -22,8 +23,9 @@ GOOD = {"q": "ba", "source": "en", "target": "de"}
 @pytest.fixture(scope="module")
 def url(translator: Translator, writer: TextGenerator) -> Iterator[str]:
     models: Any = {"translator": (translator, ("en", "de")), "writer": (writer, None)}
+    house = house_of(models, limits=Limits(hypotheses=6))
     hosts = frozenset({"127.0.0.1", "localhost", "::1"})
-    with running(house_of(models), Doors(body=10_000, body_seconds=0.4, hosts=hosts), head_seconds=0.5) as address:
+    with running(house, Doors(body=10_000, body_seconds=0.4, hosts=hosts), head_seconds=0.5) as address:
         yield address
 
 

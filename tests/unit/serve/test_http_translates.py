@@ -11,15 +11,18 @@ from plainformer.decode.translator import Translator
 from plainformer.serve.app import Doors
 from plainformer.serve.house import Bounds, house_of
 from plainformer.serve.libretranslate import MOST_ALTERNATIVES, beam_for
+from plainformer.serve.limits import Limits
 from plainformer.serve.security import Keys
 from plainformer.serve.tagged import placed
 from running import ask, running
+
+SMALL = Limits(hypotheses=6)
 
 
 @pytest.fixture(scope="module")
 def url(translator: Translator) -> Iterator[str]:
     models: Any = {"one": (translator, ("en", "de")), "other": (translator, ("de", "pt-BR"))}
-    with running(house_of(models, bounds=Bounds(texts=40, characters=4000))) as address:
+    with running(house_of(models, limits=SMALL, bounds=Bounds(texts=40, characters=4000))) as address:
         yield address
 
 
@@ -43,7 +46,7 @@ def test_the_official_client_works_unchanged(url: str, translator: Translator) -
 def test_a_key_is_asked_for_and_taken(translator: Translator) -> None:
     client = pytest.importorskip("libretranslatepy", reason="the client of LibreTranslate is not installed")
     models: Any = {"one": (translator, ("en", "de"))}
-    with running(house_of(models, needs_key=True), Doors(Keys.of(["wrong", "secret ü"]))) as url:
+    with running(house_of(models, limits=SMALL, needs_key=True), Doors(Keys.of(["wrong", "secret ü"]))) as url:
         assert client.LibreTranslateAPI(url, "secret ü").translate("fe", "en", "de") == translator.translate(["fe"])[0]
         for key in (None, "", "secret", "wrong "):
             with pytest.raises(urllib.error.HTTPError, match="403"):
