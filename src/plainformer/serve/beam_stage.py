@@ -76,9 +76,9 @@ class Bucket:
         return how.model, ids, valid, jnp.asarray(limits), how.constraints, how.settings.beam_size, *room
 
     def warm(self) -> None:
-        """Have all programs compiled, side by side where that can be, and run each on nothing."""
+        """Have all programs compiled, side by side where that can be, and wait for them."""
         self._visit(lambda program, *arguments: program.ahead(*arguments))
-        self._visit(lambda program, *arguments: program(*arguments))
+        self._visit(_ready)
 
     def _visit(self, do: Callable[..., Any]) -> None:
         """Call `do` with every program and arguments for it. Its result is what the program gives, or the shape of it;
@@ -105,6 +105,14 @@ class Bucket:
     def fewer(self, size: int) -> int:
         """The next smaller size, if there is one."""
         return self.sizes[max(0, self.sizes.index(size) - 1)]
+
+
+def _ready(program: Any, *arguments: Any) -> Any:
+    """The shape of what a program gives, once it is there; where programs are JAX's, what it gives of nothing."""
+    if (place := program.place(*arguments)) is None:
+        return program(*arguments)
+    place.executable.result()
+    return place.result
 
 
 class Stage:
