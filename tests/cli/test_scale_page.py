@@ -40,6 +40,32 @@ def test_the_page_has_meshes() -> None:
     assert len(MESHES) >= 4
 
 
+@pytest.mark.slow  # each of three commands compiles its programs for eight devices: half a minute
+def test_what_the_page_trains_on_eight_devices_is_one_training(
+    spawn: Callable[..., subprocess.Popen[bytes]], finished: Callable[..., Any], tmp_path: Path
+) -> None:
+    """Its commands with a mesh, smaller and shorter, each in a process with eight devices that a CPU plays."""
+    small = {
+        "model.d_model": 16,
+        "model.d_ff": 32,
+        "model.encoder_layers": 1,
+        "model.decoder_layers": 1,
+        "data.test": "",
+    }
+    short = {"train.steps": 3, "schedule.warmup": 1, "train.log_every": 1, "train.bleu_every": 0}
+    options = [word for name, value in (small | short).items() for word in ("--set", f"{name}={value}")]
+    env = {**os.environ, "XLA_FLAGS": f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"}
+    found = []
+    for recipe, mesh in [one for one in MESHES if one[0] == "demo"]:
+        run = tmp_path / mesh
+        outcome = finished(spawn("train", recipe, "--run", run, "--mesh", mesh, *options, env=env))
+        assert outcome.code == 0, outcome
+        found.append(losses(run))
+    assert len(found) >= 3
+    for one in found[1:]:
+        assert one == pytest.approx(found[0], rel=1e-5)
+
+
 @pytest.fixture
 def processes(spawn: Callable[..., subprocess.Popen[bytes]]) -> Iterator[Callable[..., list[Any]]]:
     """`processes(2, *arguments)`: a training in so many processes of two devices each. Those still there are killed."""
