@@ -4,7 +4,8 @@ Offline, `translate` is given all sentences at once. A server is given one with 
 send the next when they have the answer; server and clients share the cores. Transformer-Tiny is a trained model, the
 Marian model of the base shape has the weights of `benchmarks.marian`, rounded to w8a8. CTranslate2 stands behind the
 smallest server that batches (`benchmarks.peers.ctranslate2_serve`), and tokenises as ours does; its search of
-Transformer-Tiny differs as `decode_tiny` tells.
+Transformer-Tiny differs as `decode_tiny` tells. LibreTranslate (1.9.6) installs, but fetches its models when it starts,
+and they were not to be had where this was measured.
 
 A language model writes 64 tokens a request; the figure is the median time to the first of them, while all write.
 """
