@@ -35,6 +35,10 @@ Turn = tuple[float, dict[str, float]]
 
 def rows(options: Namespace) -> dict[str, Row]:
     """One of each model."""
+    equal = "Every answer of our servers is the offline one, in every turn; the peer's search differs."
+    near = (
+        "Weights are random and inputs of products rounded: what stands beside a text decides ties; it says how many."
+    )
     titles = {"tiny": "Transformer-Tiny, beam 5", "marian": "Marian base, beam 4, w8a8"}
     missing = {
         "tiny": "" if options.translator and options.data else "give --translator and --data",
@@ -50,8 +54,8 @@ def rows(options: Namespace) -> dict[str, Row]:
             case=case,
             contestants=[Contestant(OFFLINE), *(Contestant(_named(count)) for count in CLIENTS), peer],
             goals=(Between(0.85, busy, OFFLINE), Between(4.0, busy, alone)),
-            check=_same_answers,
-            held_equal="Every answer of our servers is the offline one, in every turn; the peer's search differs.",
+            check=_same_answers if case == "tiny" else nothing_to_compare,
+            held_equal=equal if case == "tiny" else near,
             unit=per_second("sentences"),
             rounds=5,
             missing=missing[case],
@@ -104,8 +108,9 @@ def set_up(case: str, name: str, folder: Path, threads: int) -> tuple[Callable[[
 
     def turn() -> Turn:
         found, again = asked()
-        assert again == answers
-        return found.seconds / len(bodies), _percentiles(found.latencies)
+        same = sum(one == other for one, other in zip(again, answers, strict=True))
+        assert case == "marian" or same == len(answers)
+        return found.seconds / len(bodies), _percentiles(found.latencies) | {"% as before": 100.0 * same / len(answers)}
 
     return turn, {"answers": answers, "warm_up": 1}
 

@@ -82,6 +82,12 @@ class _Pool:
         reading = (job for job in self.reading if job is not None)
         return [*self.waiting, *reading, *(job for stage in self.stages for job in stage.jobs)]
 
+    def next_read(self) -> list[Job]:
+        """Who has waited longest, and others that are read at the same width."""
+        bucket = self.bucket
+        width = bucket.read_at(self.waiting[0].work.source)
+        return [job for job in self.waiting if bucket.read_at(job.work.source) == width][: bucket.most_read]
+
     @property
     def is_ready(self) -> bool:
         """Whether there is a step to make, something to take in, or something to begin."""
@@ -148,8 +154,8 @@ class BeamRunner:
         if (failure := pool.warm.exception()) is not None:
             jobs, pool.waiting = pool.waiting, []
             return failed(jobs, failure)
-        most = pool.bucket.most_read
-        coming, pool.waiting = pool.waiting[:most], pool.waiting[most:]
+        coming = pool.next_read()
+        pool.waiting = [job for job in pool.waiting if job not in coming]
         pool.reading = [*coming]
         sources, bounds = [job.work.source for job in coming], [job.work.bound for job in coming]
         if pool.bucket.width <= WIDTHS[0]:  # as long as a step at most; to hand it over and wait would take longer

@@ -62,9 +62,13 @@ class Bucket:
         return min(MOST_READ, self.sizes[-1])
 
     def read(self, sources: Sequence[Sequence[int]], bounds: Sequence[int]) -> Search:
-        """Sources encoded, each in its row, ready for their first step."""
-        width = self.widths[max(map(len, sources)) > self.widths[0]]
+        """Sources encoded, each in its row, ready for their first step; all are read at one width."""
+        (width,) = {self.read_at(source) for source in sources}
         return begin(*self._to_begin(self.size_of(len(sources)), width, sources, bounds))
+
+    def read_at(self, source: Sequence[int]) -> int:
+        """The width, which does not depend on who else is read: sums in another order might end in another output."""
+        return self.widths[len(source) > self.widths[0]]
 
     def _to_begin(
         self, size: int, width: int, sources: Sequence[Sequence[int]] = (), bounds: Sequence[int] = ()
