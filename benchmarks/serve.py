@@ -37,7 +37,7 @@ def rows(options: Namespace) -> dict[str, Row]:
     """One of each model."""
     equal = "Every answer of our servers is the offline one, in every turn; the peer's search differs."
     near = (
-        "Weights are random and inputs of products rounded: what stands beside a text decides ties; it says how many."
+        "Nothing: with random weights and rounded inputs outputs vary with the batch; how many were as in the first turn."
     )
     titles = {"tiny": "Transformer-Tiny, beam 5", "marian": "Marian base, beam 4, w8a8"}
     missing = {
