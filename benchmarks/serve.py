@@ -36,9 +36,7 @@ Turn = tuple[float, dict[str, float]]
 def rows(options: Namespace) -> dict[str, Row]:
     """One of each model."""
     equal = "Every answer of our servers is the offline one, in every turn; the peer's search differs."
-    near = (
-        "Nothing: with random weights and rounded inputs outputs vary with the batch; how many were as in the first turn."
-    )
+    near = "Nothing: with random weights and rounded inputs outputs vary with the batch; it says how many stay."
     titles = {"tiny": "Transformer-Tiny, beam 5", "marian": "Marian base, beam 4, w8a8"}
     missing = {
         "tiny": "" if options.translator and options.data else "give --translator and --data",
