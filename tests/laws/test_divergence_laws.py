@@ -1,5 +1,7 @@
 """Signs of divergence are said once, with their figures; norms by name."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import numpy as np
@@ -9,6 +11,7 @@ from tiny_run import DROPPING, KEY, OBJECTIVE, PLAIN, fresh_state, make_loader
 from plainformer.train.divergence import Divergence, make_norms, part_of
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import noam
+from plainformer.train.state import TrainState
 from plainformer.train.step import StepSettings, make_step
 
 OPTIMIZER = make_optimizer(noam(d_model=PLAIN.d_model, warmup=4, factor=0.1))
@@ -25,6 +28,15 @@ def test_a_spike_is_said_where_it_begins() -> None:
     assert said == ["warning: at step 11 the loss is 7; the last 10 lines were 3.05"]
 
 
+def feed_forward_moments(state: TrainState) -> Any:
+    """Adam's second moments of the first feed-forward network of the decoder."""
+    return state.optimizer_state[1].nu.decoder.layers[0].feed_forward
+
+
+def cross_query(state: TrainState) -> Any:
+    return state.model.decoder.layers[0].cross_attention.query.weight
+
+
 def test_a_part_without_gradient_and_a_matrix_that_grows_are_said_once() -> None:
     said: list[str] = []
     watch = Divergence(said.append)
@@ -33,11 +45,9 @@ def test_a_part_without_gradient_and_a_matrix_that_grows_are_said_once() -> None
     watch.state(1, state)
     assert not said
     name = "decoder.layers.0.feed_forward"
-    layer = lambda tree: tree.decoder.layers[0]  # noqa: E731
-    moments = lambda s: layer(s.optimizer_state[1].nu).feed_forward  # noqa: E731
-    weight = lambda s: layer(s.model).cross_attention.query.weight  # noqa: E731
-    spoilt = eqx.tree_at(moments, state, jax.tree.map(lambda leaf: leaf * 0, moments(state)))
-    spoilt = eqx.tree_at(weight, spoilt, weight(spoilt) * 20)
+    still = jax.tree.map(lambda leaf: leaf * 0, feed_forward_moments(state))
+    spoilt = eqx.tree_at(feed_forward_moments, state, still)
+    spoilt = eqx.tree_at(cross_query, spoilt, cross_query(spoilt) * 20)
     watch.state(2, spoilt)
     watch.state(3, spoilt)
     assert len(said) == 2

@@ -69,8 +69,9 @@ def replayed(recipe: Recipe, capsule: Capsule, frozen: frozenset[str]) -> Replay
     """The step of a capsule, operation by operation, as `recipe` says, its layers written out, on one device."""
     objective, kind = LEARNT[recipe.task]
     loss: Any = recipe.loss
+    model: Any = capsule.state.model
     how, smoothing = recipe.train, loss.label_smoothing
-    optimizer = optimizer_of(recipe, schedule_of(recipe, capsule.state.model.config.d_model))  # type: ignore[attr-defined]
+    optimizer = optimizer_of(recipe, schedule_of(recipe, model.config.d_model))
     settings = StepSettings(how.accumulate, how.compute_dtype, frozen)
     unguarded = make_unguarded(objective(smoothing), optimizer, settings)
     named = {name: capsule.batch[name] for name in kind._fields if name in capsule.batch}  # as its leaves follow

@@ -72,7 +72,9 @@ def test_a_card_that_was_edited_is_said_and_used(folder: Path) -> None:
 def test_other_tools_can_check_a_folder(folder: Path) -> None:
     command = shutil.which("sha256sum")
     if command is None:
-        pytest.skip("sha256sum is not here")
+        pytest.skip(
+            "sha256sum, the other tool that checks the list here, is no command of this system (coreutils has it)"
+        )
     done = subprocess.run([command, "-c", checksums.NAME], cwd=folder, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["README.md: OK", "settings: OK", "weights: OK"]
     assert not done.stderr
