@@ -11,7 +11,6 @@ from tiny_run import DROPPING, KEY, OBJECTIVE, PLAIN, fresh_state, make_loader
 from plainformer.train.divergence import Divergence, make_norms, part_of
 from plainformer.train.optimizer import make_optimizer
 from plainformer.train.schedule import noam
-from plainformer.train.state import TrainState
 from plainformer.train.step import StepSettings, make_step
 
 OPTIMIZER = make_optimizer(noam(d_model=PLAIN.d_model, warmup=4, factor=0.1))
@@ -28,12 +27,12 @@ def test_a_spike_is_said_where_it_begins() -> None:
     assert said == ["warning: at step 11 the loss is 7; the last 10 lines were 3.05"]
 
 
-def feed_forward_moments(state: TrainState) -> Any:
+def feed_forward_moments(state: Any) -> Any:
     """Adam's second moments of the first feed-forward network of the decoder."""
     return state.optimizer_state[1].nu.decoder.layers[0].feed_forward
 
 
-def cross_query(state: TrainState) -> Any:
+def cross_query(state: Any) -> Any:
     return state.model.decoder.layers[0].cross_attention.query.weight
 
 
