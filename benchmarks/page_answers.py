@@ -1,4 +1,4 @@
-"""Does the engine of the page say what the library says? `python -m benchmarks.page_answers RUN SOURCES [RUN SOURCES…]`.
+"""Does the engine of the page say what the library says? `python -m benchmarks.page_answers (RUN SOURCES)…`.
 
 Of each translator, with sentences of a text file, by Node: the ids of greedy search and of a beam of four, token for
 token those of the library on the same float16 weights; the ids of all sentences, and of hard texts, by its tokenizer;
