@@ -135,6 +135,21 @@ def resumed(stack, batches, steps, one):
     print(f"  {after} to itself: {'the same to the bit' if same else 'NOT the same'}", flush=True)
 
 
+def compare(stack, batches, steps, one, mesh, **settings):
+    """A line of how far a mesh is from `one` device."""
+    began = time.monotonic()
+    other, moved = trained(stack, batches, mesh, steps, **settings)
+    if "accumulate" in settings:  # whose dropout is another
+        one = trained(stack, batches, "data=1", steps, **settings)
+    apart = np.abs(other - one[0]) / one[0]
+    how = "".join(f", {key}" if value is True else f", {key}={value}" for key, value in settings.items())
+    print(
+        f"  {mesh.strip() + how:44} losses {apart.max():.1e}  weights {np.abs(moved - one[1]).max():.1e}"
+        f"  ({time.monotonic() - began:.0f} s)",
+        flush=True,
+    )
+
+
 def shards(state):
     """Of each array the shape of what one device has."""
     return [leaf.addressable_shards[0].data.shape for leaf in jax.tree.leaves(eqx.filter(state, eqx.is_array))]
@@ -157,25 +172,10 @@ def main():
         if options.resume:
             resumed(stack, batches, options.steps, (losses, weights))
             continue
-
-        def compare(mesh, **settings):
-            began = time.monotonic()
-            other, moved = trained(stack, batches, mesh, options.steps, **settings)  # noqa: B023
-            one = losses, weights  # noqa: B023
-            if "accumulate" in settings:  # whose dropout is another
-                one = trained(stack, batches, "data=1", options.steps, **settings)  # noqa: B023
-            apart = np.abs(other - one[0]) / one[0]
-            how = "".join(f", {key}" if value is True else f", {key}={value}" for key, value in settings.items())
-            print(
-                f"  {mesh.strip() + how:44} losses {apart.max():.1e}  weights {np.abs(moved - one[1]).max():.1e}"
-                f"  ({time.monotonic() - began:.0f} s)",
-                flush=True,
-            )
-
         if options.meshes == ";".join(MESHES):
-            compare("data=1", loops=True)
+            compare(stack, batches, options.steps, (losses, weights), "data=1", loops=True)
         for mesh in options.meshes.split(";"):
-            compare(mesh, **MESHES.get(mesh, {}))
+            compare(stack, batches, options.steps, (losses, weights), mesh, **MESHES.get(mesh, {}))
 
 
 main()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest.mock import patch
 
 import equinox as eqx
 import jax
@@ -46,19 +47,21 @@ def translator() -> tuple[Any, Any, Any]:
         dropout=0.0,
     )
     chance = np.random.default_rng(3)
-    ids = lambda seq: chance.integers(4, VOCAB, (ROWS, seq)).astype(np.int32)  # noqa: E731
-    true = lambda seq: np.ones((ROWS, seq), bool)  # noqa: E731
-    batch = Batch(ids(SOURCE), true(SOURCE), ids(TARGET), ids(TARGET), true(TARGET))
+    source, *targets = (ids(chance, 4, length) for length in (SOURCE, TARGET, TARGET))
+    batch = Batch(source, source > 0, targets[0], targets[1], targets[0] > 0)
     return Transformer(config, key=jax.random.key(0)), batch, TranslationObjective(0.1)
+
+
+def ids(chance: np.random.Generator, least: int, length: int) -> np.ndarray:
+    return chance.integers(least, VOCAB, (ROWS, length)).astype(np.int32)
 
 
 def language_model() -> tuple[Any, Any, Any]:
     config = LanguageModelConfig(vocab=VOCAB, context=TARGET, layers=3, d_model=12, d_ff=20, heads=2, dropout=0.0)
     chance = np.random.default_rng(4)
-    ids = lambda: chance.integers(0, VOCAB, (ROWS, TARGET)).astype(np.int32)  # noqa: E731
     return (
         LanguageModel(config, key=jax.random.key(0)),
-        Blocks(ids(), ids(), np.ones((ROWS, TARGET), bool)),
+        Blocks(ids(chance, 0, TARGET), ids(chance, 0, TARGET), np.ones((ROWS, TARGET), bool)),
         LanguageObjective(),
     )
 
@@ -105,11 +108,8 @@ def planted(kind: type, call: int, value: float, direction: str) -> Iterator[Non
             return result.at[(0,) * result.ndim].set(value)
         return poisoned_backward(result, value)
 
-    kind.__call__ = poisoned  # type: ignore[method-assign]
-    try:
+    with patch.object(kind, "__call__", poisoned):
         yield
-    finally:
-        kind.__call__ = usual  # type: ignore[method-assign]
 
 
 def sites(chance: np.random.Generator) -> Iterator[tuple[str, Callable[[], Site | None], Callable[[Site], bool]]]:
