@@ -66,10 +66,12 @@ def reproduce(
             typer.echo(line)
     else:
         row = find_row(rows, name)
-        seed = row.seeds[0] if seed is None else seed
-        place = run or Path("runs") / f"{name}-seed{seed}"
-        if not record:
-            _train(row, folder, seed, place, data)
+        first = row.seeds[0] if seed is None else seed
+        place = run or Path("runs") / f"{name}-seed{first}"
+        if record:
+            _check_seed(row, folder, place, seed)
+        else:
+            _train(row, folder, first, place, data)
         _compare(row, folder, place, data, record=(processor, commit, note) if record else None)
 
 
@@ -84,6 +86,15 @@ def _check(rows: "list[Row] | tuple[Row, ...]", folder: Path, data: Path | None)
         wrong += bool(found.differences)
     if wrong:
         raise WorkError(f"{wrong} of {len(rows)} rows are not as recorded", where=str(folder))
+
+
+def _check_seed(row: "Row", folder: Path, run: Path, seed: int | None) -> None:
+    """Raises InputError where the run is not the row's, or of another seed than was asked for."""
+    from plainformer.reproduce.measure import run_recipe_of
+
+    found = run_recipe_of(row, folder, run).train.seed
+    if seed not in (None, found):
+        raise InputError(f"this run's seed is {found}, and not {seed}", where=str(run), fix="leave out --seed")
 
 
 def _train(row: "Row", folder: Path, seed: int, run: Path, data: Path | None) -> None:

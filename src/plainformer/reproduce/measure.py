@@ -10,7 +10,7 @@ from plainformer.errors import InputError
 from plainformer.evaluate.report import Report, environment
 from plainformer.evaluate.text import TextReport
 from plainformer.figures.curves import Point, read_curves
-from plainformer.files import json_object
+from plainformer.files import json_object, toml
 from plainformer.folder import read_config
 from plainformer.inspect.count import count
 from plainformer.locate import find_model
@@ -27,10 +27,14 @@ DIGITS = 5  # of a figure on a curve
 
 Show = Callable[[str, int, int], None]
 
-ELSEWHERE = frozenset({"name", "description", "data.folder", "data.text", "data.embedded", "train.mesh"})
-"""What a run may have other than its row's recipe: names, where its text is, and on which devices it runs."""
-LOOKS = frozenset({"train.log_every", "train.save_every", "train.tensorboard", "train.samples", "train.log_norms"})
-"""And what has no part in the model that comes out."""
+FREE = (
+    *("name", "description", "data.folder", "data.text", "data.embedded", "data.test", "train.mesh"),
+    *("train.log_every", "train.tensorboard", "train.samples", "train.log_norms"),
+)
+"""What a run may have other than its row's recipe: names, where its text is, the devices, how much it says."""
+
+SCORING = "decode.", "evaluate.", "generate."
+"""Sections of a recipe in which the row's holds, whatever a run was trained with: they have no part in its weights."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +55,17 @@ class Measured:
 
 
 def run_recipe_of(row: Row, folder: Path, run: Path) -> Recipe:
-    """The recipe of a run, which must be the row's. Raises InputError."""
+    """The recipe of a run, which must be the row's but for what is free. Raises InputError."""
     if not (run / "recipe.toml").is_file():
         raise InputError("there is no run", where=str(run), fix="name its folder with --run FOLDER")
     recipe = load_recipe(run / "recipe.toml")
     wanted = recipe_of(row, folder, seed=recipe.train.seed)
-    others = [line for line in difference(wanted, recipe) if line.partition(":")[0] not in ELSEWHERE | LOOKS]
-    if others:
+    changed = {line.partition(":")[0]: line for line in difference(wanted, recipe)}
+    others = [line for key, line in changed.items() if key not in FREE and not key.startswith(SCORING)]
+    if others or (
+        getattr(recipe.train, "best_by", "nll") == "bleu" and any(key.startswith(SCORING) for key in changed)
+    ):
+        others = others or list(changed.values())
         what = f"this run is not of {row.name}: {', '.join(others)}"
         raise InputError(what, where=str(run), fix="name another run, or another row")
     return recipe
@@ -82,7 +90,6 @@ def measure(row: Row, folder: Path, run: Path, where: Where, progress: Show, dat
     if status == "finished":
         scored, lines = _scored(row, folder, run, recipe, data, progress)
     seconds, pace = _times(points)
-    config, _ = read_config(find_model(run))
     found = Run(
         seed=recipe.train.seed,
         status=status,
@@ -94,7 +101,7 @@ def measure(row: Row, folder: Path, run: Path, where: Where, progress: Show, dat
         processor=where.processor,
         commit=where.commit,
         versions=environment(),
-        parameters=count(config),
+        parameters=_parameters(run),
         train=_curve(points, "train", ("loss", "nll")),
         dev=_curve(points, "dev", ("loss", "nll")),
         dev_bleu=_curve(points, "dev", ("bleu",)),
@@ -138,8 +145,8 @@ def _scored(
     row: Row, folder: Path, run: Path, recipe: Recipe, data: Path | None, progress: Show
 ) -> tuple[dict[str, Any], list[str]]:
     """What the evaluation of a finished run adds to its record, and its outputs."""
-    here = recipe_of(row, folder, seed=recipe.train.seed, data=data) if data else recipe
-    changes = [] if data is None else _moves(here)
+    changes = _scoring(recipe_of(row, folder, data=data), is_moved=data is not None)
+    here = load_recipe(run / "recipe.toml", changes)
     report, lines = evaluate_run(run, changes, progress=progress)
     references = references_of(here)
     texts = _texts(run) | {"test": references.fingerprint}
@@ -149,7 +156,7 @@ def _scored(
         scores = of_translations(lines, references.targets, scorings_of(row, here))
     elif isinstance(report, TextReport):
         likelihood = {"tokens_a_byte": report.counts.tokens / report.counts.bytes}
-        scores = of_blocks(lines, report.likelihood.tokens, likelihood["tokens_a_byte"])
+        scores = of_blocks(lines, float(report.likelihood.tokens), likelihood["tokens_a_byte"])
     assert isinstance(report, Report | TextReport)
     assert report.likelihood is not None
     likelihood |= {"nll": report.likelihood.nll, "tokens": float(report.likelihood.tokens)}
@@ -157,13 +164,23 @@ def _scored(
     return {"data": texts, "likelihood": likelihood, "scores": tuple(scores), "outputs": outputs}, lines
 
 
-def _moves(here: Recipe) -> list[str]:
-    """The settings that lead a run's recipe to where its text is now."""
-    from plainformer.files.toml import inline
+def _scoring(wanted: Recipe, *, is_moved: bool) -> list[str]:
+    """The settings with which a run's recipe scores as its row's: test set, search and scoring; where the text is."""
+    keys = ["data.test", *(["data.folder", "data.text"] if is_moved else [])]
+    found = {key: getattr(wanted.data, key.removeprefix("data."), None) for key in keys}
+    for section in ("decode", "evaluate"):
+        values = getattr(wanted, section).model_dump() if hasattr(wanted, section) else {}
+        found |= {f"{section}.{key}": value for key, value in values.items()}
+    return [f"{key}={toml.inline(value)}" for key, value in found.items() if value is not None]
 
-    key = "folder" if isinstance(here, TranslationRecipe) else "text"
-    place = getattr(here.data, key)
-    return [f"data.{key}={inline(place)}"] if place is not None else []
+
+def _parameters(run: Path) -> int:
+    """Of its model; 0 where it has not kept one yet."""
+    try:
+        config, _ = read_config(find_model(run))
+    except InputError:
+        return 0
+    return count(config)
 
 
 def _texts(run: Path) -> dict[str, str]:
