@@ -7,6 +7,7 @@ is recorded of them; all else on the page is left as it is. Curves (extra `plots
 FILE is named.
 """
 
+import math
 import re
 import sys
 from collections.abc import Sequence
@@ -66,6 +67,7 @@ def _cells(row: Row, record: Record | None) -> list[str]:
     source = "" if published is None else published.source
     source = f"[{source}]({published.url})" if published and published.url else source
     theirs = f"{published.value:g}" if published and published.value is not None else ""
+    theirs += f" (perplexity {published.perplexity:g})" if published and published.perplexity else ""
     begin = [f"`{row.name}`", source, theirs]
     recipe = f"[{Path(row.recipe).stem}](../{row.recipe})" + (" and `--set`" if row.set else "")
     if record is None or not record.runs:
@@ -102,7 +104,7 @@ def _also(row: Row, runs: Sequence[Run]) -> str:
         how = f" ({_short(score.signature)})" if score.metric == "bleu" else ""
         found.append(f"{name_of(score.metric)}{how} {mean:.{DIGITS[score.metric]}f}")
     if runs and runs[0].scores[0].metric == "bleu":
-        found.append(f"{fmean(run.likelihood['nll'] for run in runs):.3f} nats a token")
+        found.append(f"perplexity {spread([math.exp(run.likelihood['nll']) for run in runs])}")
     return "; ".join(found)
 
 
@@ -130,6 +132,9 @@ def _under(row: Row, record: Record | None) -> list[str]:
             )
         elif run.note:
             said.append(f"Seed {run.seed}: {run.note}.")
+    for one in record.comparisons if record else ():
+        by = f"{one.difference:+.2f} BLEU, p = {one.p_value:.3f}"
+        said.append(f"Seed {one.seed} beside `{one.baseline}` (paired bootstrap, {one.samples:,} samples): {by}.")
     return [f"- `{row.name}`: {' '.join(said)}"]
 
 

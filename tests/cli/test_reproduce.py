@@ -253,6 +253,39 @@ def test_an_unfinished_run_is_a_row_too(cli, shelf: Shelf, tmp_path: Path) -> No
     assert "no run is finished" in cli("reproduce", "micro", "--check", "--results", shelf.results).written()
 
 
+BESIDE = """
+[[row]]
+name = "greedy"
+group = "small"
+about = "the same, searched greedily"
+recipe = "micro.toml"
+set = ["data.test=test", "decode.beam_size=1"]
+metric = "bleu"
+compared_with = "micro"
+"""
+
+
+def test_a_row_is_compared_with_another(cli, shelf: Shelf) -> None:
+    """The search is the row's, whatever the run was trained with."""
+    (shelf.results / "rows.toml").write_text(ROW + BESIDE)
+    place = ("--results", shelf.results)
+    cli("reproduce", "greedy", "--record", "--run", shelf.run, *place).written()
+    path = shelf.results / "greedy.json"
+    record = json.loads(path.read_text())
+    (comparison,) = record["comparisons"]
+    scores = [found["runs"][0]["scores"][0]["value"] for found in (record, shelf.record)]
+    assert (comparison["baseline"], comparison["seed"], comparison["samples"]) == ("micro", 7, 1000)
+    assert comparison["difference"] == pytest.approx(scores[0] - scores[1])
+    assert 0.0 < comparison["p_value"] <= 1.0
+    line = ("reproduce", "greedy", "--check", *place)
+    assert cli(*line).written() == "greedy: 1 seed: scored again, as recorded\n"
+    comparison["difference"] += 1.0
+    path.write_text(json.dumps(record))
+    outcome = cli(*line)
+    assert outcome.code == 1
+    assert "the comparison with micro is not the one recorded" in outcome.out
+
+
 def test_a_run_of_another_recipe_is_refused(cli, shelf: Shelf) -> None:
     said = cli("reproduce", "later", "--record", "--run", shelf.run, "--results", shelf.results).error(2)
     assert said == f"{shelf.run}: this run is not of later: train.steps: 40 -> 30; name another run, or another row"

@@ -11,10 +11,18 @@ from typing import Any
 
 from plainformer.errors import InputError
 from plainformer.recipe import LanguageRecipe, Recipe, TranslationRecipe
+from plainformer.reproduce.compare import comparisons
 from plainformer.reproduce.outputs import digest, read_outputs
 from plainformer.reproduce.record import Record, Run, outputs_name, read_record
 from plainformer.reproduce.rows import Row, Scoring, recipe_of, settings_hash
-from plainformer.reproduce.scoring import ROUNDED, differences, of_blocks, of_translations, without_references
+from plainformer.reproduce.scoring import (
+    ROUNDED,
+    all_close,
+    differences,
+    of_blocks,
+    of_translations,
+    without_references,
+)
 
 
 @dataclass(frozen=True)
@@ -63,6 +71,10 @@ def check_row(row: Row, folder: Path, data: Path | None = None) -> Checked:
     finished = [run for run in record.runs if run.status == "finished"]
     for run in finished:
         found += [f"seed {run.seed}: {what}" for what in _of_run(row, run, recipe, folder, references)]
+    if references is not None and references.targets and not found:
+        beside = comparisons(row, record, folder, references.targets, scorings_of(row, recipe)[0])
+        if not all_close(record.comparisons, beside):
+            found.append(f"the comparison with {row.compared_with} is not the one recorded: record a run of it again")
     return Checked(row.name, len(finished), tuple(found), unread)
 
 

@@ -16,6 +16,7 @@ from plainformer.inspect.count import count
 from plainformer.locate import find_model
 from plainformer.recipe import Recipe, TranslationRecipe, difference, load_recipe
 from plainformer.reproduce.check import references_of, scorings_of
+from plainformer.reproduce.compare import comparisons
 from plainformer.reproduce.outputs import digest, write_outputs
 from plainformer.reproduce.record import Curve, Outputs, Record, Run, Score, Status, outputs_name, read_record
 from plainformer.reproduce.rows import Row, recipe_of, settings_hash
@@ -48,10 +49,11 @@ class Where:
 
 @dataclass(frozen=True)
 class Measured:
-    """A run, and the lines that its model gave, if it is finished."""
+    """A run and, if it is finished, the lines that its model gave and, of a translator, the references."""
 
     run: Run
     lines: list[str]
+    references: list[str]
 
 
 def run_recipe_of(row: Row, folder: Path, run: Path) -> Recipe:
@@ -86,9 +88,10 @@ def measure(row: Row, folder: Path, run: Path, where: Where, progress: Show, dat
     points = read_curves([run]).points
     status, why, steps = _status(run, recipe, points)
     lines: list[str] = []
+    references: list[str] = []
     scored: dict[str, Any] = {}
     if status == "finished":
-        scored, lines = _scored(row, folder, run, recipe, data, progress)
+        scored, lines, references = _scored(row, folder, run, recipe, data, progress)
     seconds, pace = _times(points)
     found = Run(
         seed=recipe.train.seed,
@@ -102,13 +105,13 @@ def measure(row: Row, folder: Path, run: Path, where: Where, progress: Show, dat
         commit=where.commit,
         versions=environment(),
         parameters=_parameters(run),
-        train=_curve(points, "train", ("loss", "nll")),
-        dev=_curve(points, "dev", ("loss", "nll")),
-        dev_bleu=_curve(points, "dev", ("bleu",)),
+        train=thinned(points, "train", ("loss", "nll")),
+        dev=thinned(points, "dev", ("loss", "nll")),
+        dev_bleu=thinned(points, "dev", ("bleu",)),
         note=where.note,
         **{"data": _texts(run), **scored},
     )
-    return Measured(found, lines)
+    return Measured(found, lines, references)
 
 
 def record_of(row: Row, folder: Path, measured: Measured) -> Record:
@@ -124,7 +127,7 @@ def record_of(row: Row, folder: Path, measured: Measured) -> Record:
     old = read_record(folder, row.name)
     # Runs of other settings are not of this row any more.
     kept = tuple(other for other in old.runs if other.seed != run.seed) if old and old.sha256 == sha256 else ()
-    return Record(
+    record = Record(
         name=row.name,
         task=recipe.task,
         recipe=row.recipe,
@@ -133,6 +136,10 @@ def record_of(row: Row, folder: Path, measured: Measured) -> Record:
         test=_test_name(recipe),
         runs=tuple(sorted((*kept, run), key=lambda one: one.seed)),
     )
+    if not measured.references:
+        return record
+    beside = comparisons(row, record, folder, measured.references, scorings_of(row, recipe)[0])
+    return record.model_copy(update={"comparisons": beside})
 
 
 def _test_name(recipe: Recipe) -> str:
@@ -143,8 +150,8 @@ def _test_name(recipe: Recipe) -> str:
 
 def _scored(
     row: Row, folder: Path, run: Path, recipe: Recipe, data: Path | None, progress: Show
-) -> tuple[dict[str, Any], list[str]]:
-    """What the evaluation of a finished run adds to its record, and its outputs."""
+) -> tuple[dict[str, Any], list[str], list[str]]:
+    """What the evaluation of a finished run adds to its record, its outputs, and the references."""
     changes = _scoring(recipe_of(row, folder, data=data), is_moved=data is not None)
     here = load_recipe(run / "recipe.toml", changes)
     report, lines = evaluate_run(run, changes, progress=progress)
@@ -161,7 +168,11 @@ def _scored(
     assert report.likelihood is not None
     likelihood |= {"nll": report.likelihood.nll, "tokens": float(report.likelihood.tokens)}
     outputs = Outputs(file=outputs_name(row.name, recipe.train.seed), sha256=digest(lines), lines=len(lines))
-    return {"data": texts, "likelihood": likelihood, "scores": tuple(scores), "outputs": outputs}, lines
+    return (
+        {"data": texts, "likelihood": likelihood, "scores": tuple(scores), "outputs": outputs},
+        lines,
+        references.targets,
+    )
 
 
 def _scoring(wanted: Recipe, *, is_moved: bool) -> list[str]:
@@ -208,7 +219,7 @@ def _times(points: tuple[Point, ...]) -> tuple[float, float]:
     return round(sum(seconds for _, seconds in spent), 1), round(median(each), 5)
 
 
-def _curve(points: tuple[Point, ...], kind: str, metrics: tuple[str, ...]) -> Curve:
+def thinned(points: tuple[Point, ...], kind: str, metrics: tuple[str, ...]) -> Curve:
     """A curve by its figures, thinned: its steps, and each metric at them."""
     by_step: dict[int, dict[str, float]] = {}
     for point in points:

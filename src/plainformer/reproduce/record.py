@@ -76,6 +76,17 @@ class Run(Section):
         return next((score for score in self.scores if score.metric == metric), None)
 
 
+class Comparison(Section):
+    """A run beside one of another row, by BLEU and paired bootstrap resampling."""
+
+    baseline: str = Field(description="The other row.")
+    seed: int = Field(description="Of both runs.")
+    difference: float = Field(description="BLEU less the other's.")
+    p_value: float = Field(description="That the draw of sentences alone makes so large a difference.")
+    samples: int = Field(description="Sets of sentences that were drawn.")
+    signature: str = Field(description="sacreBLEU's.")
+
+
 class Record(Section):
     """The runs of a row, by seed."""
 
@@ -86,6 +97,7 @@ class Record(Section):
     sha256: str = Field(description="Of the settings (`rows.settings_hash`).")
     test: str = Field(description="What was scored.")
     runs: Annotated[tuple[Run, ...], FromList] = Field(description="One a seed.")
+    comparisons: Annotated[tuple[Comparison, ...], FromList] = Field(default=(), description="With another row.")
 
     def values(self, metric: str) -> list[float]:
         """The figure of every finished run."""
@@ -119,12 +131,6 @@ def write_record(folder: Path, record: Record) -> Path:
     values = record.model_dump(exclude_defaults=True)
     atomic.write_text(path, _dumped(values) + "\n")
     return path
-
-
-def with_run(record: Record, run: Run) -> Record:
-    """The record with a run in the place of an older one of the same seed."""
-    others = [other for other in record.runs if other.seed != run.seed]
-    return record.model_copy(update={"runs": tuple(sorted([*others, run], key=lambda one: one.seed))})
 
 
 def spread(values: Sequence[float], digits: int = 2) -> str:

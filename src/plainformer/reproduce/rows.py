@@ -45,6 +45,7 @@ class Published(Section):
     source: str = Field(description="Who, where: paper and table, or repository and file.")
     url: str = Field(default="", description="Where that is read.")
     value: float | None = Field(default=None, description="The figure, of the row's metric.")
+    perplexity: float | None = Field(default=None, description="Of a translator, beside its BLEU: in their tokens.")
     ref_len: int | None = Field(default=None, description="BLEU's reference length there, which shows the same text.")
     note: str = Field(default="", description="In what it is not the same measurement.")
 
@@ -69,7 +70,9 @@ class Row(Section):
         default=(), description="Other scorings of the same outputs."
     )
     seeds: Annotated[tuple[int, ...], FromList] = Field(default=(1,), min_length=1, description="Those it is run with.")
-    corpus: str = Field(default="", description="What `plainformer data fetch` calls the text; empty: it does not.")
+    corpus: str = Field(
+        default="", description="What follows `plainformer data fetch` for the text; empty: nothing does."
+    )
     compared_with: str = Field(default="", description="A row of the same test set, for the paired bootstrap.")
     published: Published | None = Field(default=None, description="What was published, if anything.")
     note: str = Field(default="", description="What a reader of the row should know.")

@@ -6,7 +6,7 @@ from typing import Any
 
 from plainformer.errors import InputError
 from plainformer.evaluate.bleu import score_translations
-from plainformer.reproduce.record import Run, Score
+from plainformer.reproduce.record import Comparison, Run, Score
 from plainformer.reproduce.rows import Metric, Scoring
 
 TOLERANCE = 1e-9  # relative: the same sums by the same library, read back from JSON, which keeps all digits
@@ -59,6 +59,17 @@ def differences(recorded: Sequence[Score], found: Sequence[Score], tolerance: fl
 def _settings(score: Score) -> str:
     """A signature without the version of sacreBLEU."""
     return "|".join(part for part in score.signature.split("|") if not part.startswith("version:"))
+
+
+def all_close(recorded: Sequence[Comparison], found: Sequence[Comparison]) -> bool:
+    """Whether comparisons that were made again are those recorded, p-values included: the draws are the same."""
+    return len(recorded) == len(found) and all(
+        (old.baseline, old.seed, old.samples) == (new.baseline, new.seed, new.samples)
+        and math.isclose(old.difference, new.difference, rel_tol=TOLERANCE, abs_tol=TOLERANCE)
+        # sacreBLEU adds n-grams in float32: on another processor a sample at the edge may fall on its other side.
+        and math.isclose(old.p_value, new.p_value, abs_tol=2 / old.samples)
+        for old, new in zip(recorded, found, strict=True)
+    )
 
 
 def without_references(run: Run, lines: Sequence[str]) -> Iterator[str]:
