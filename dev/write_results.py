@@ -3,8 +3,8 @@
     python dev/write_results.py [FILE]
 
 What stands between `<!-- rows: GROUP -->` and `<!-- end -->` is written anew from the rows of that group and from what
-is recorded of them; all else on the page is left as it is. Curves (extra `plots`) are drawn into docs/figures/ where no
-FILE is named.
+is recorded of them; all else on the page is left as it is. Curves (extra `plots`) are drawn into
+`figures/` beside FILE, if that folder is there.
 """
 
 import math
@@ -25,17 +25,20 @@ HEAD = ("row", "published", "theirs", "ours, over seeds", "metric", "also", "rec
 DISTURBED = 1.1  # times what the steps would take at their median: other work shared the processor
 
 
-def main(target: Path | None) -> None:
-    """Write the page, and draw the curves where the page is the one of docs/."""
+def main(target: Path) -> None:
+    """Write the page, and draw the curves; print where they are."""
     rows = read_rows(RESULTS)
     text = PAGE.read_text(encoding="utf-8")
-    (target or PAGE).write_text(
-        TABLE.sub(lambda part: part[1] + table(part[2], rows) + part[3], text), encoding="utf-8"
-    )
-    print(target or PAGE)
-    if target is None:
-        for group in dict.fromkeys(row.group for row in rows):
-            draw(group, rows, ROOT / "docs" / "figures" / f"results-{group}.svg")
+    target.write_text(TABLE.sub(lambda part: part[1] + table(part[2], rows) + part[3], text), encoding="utf-8")
+    print(target)
+    pictures = target.parent / "figures"
+    for group in dict.fromkeys(row.group for row in rows) if pictures.is_dir() else ():
+        draw(group, rows, pictures / picture(group))
+
+
+def picture(group: str) -> str:
+    """The file of the curves of a group."""
+    return f"results-{group}.svg"
 
 
 def table(group: str, rows: Sequence[Row]) -> str:
@@ -43,8 +46,11 @@ def table(group: str, rows: Sequence[Row]) -> str:
     records = {row.name: (row, read_record(RESULTS, row.name)) for row in rows if row.group == group}
     lines = [f"| {' | '.join(HEAD)} |", "|" + "---|" * len(HEAD)]
     lines += [f"| {' | '.join(_cells(row, record))} |" for row, record in records.values()]
-    under = [line for row, record in records.values() for line in _under(row, record)]
-    return "\n".join([*lines, "", *under]) + "\n"
+    notes = [line for row, record in records.values() for line in _under(row, record)]
+    lines += ["", *notes] if notes else []
+    if any(record for _, record in records.values()):
+        lines += ["", f"![Curves of training and of the development set](figures/{picture(group)})"]
+    return "\n".join(lines) + "\n"
 
 
 def draw(group: str, rows: Sequence[Row], path: Path) -> None:
@@ -68,8 +74,8 @@ def _cells(row: Row, record: Record | None) -> list[str]:
     source = f"[{source}]({published.url})" if published and published.url else source
     theirs = f"{published.value:g}" if published and published.value is not None else ""
     theirs += f" (perplexity {published.perplexity:g})" if published and published.perplexity else ""
-    begin = [f"`{row.name}`", source, theirs]
-    recipe = f"[{Path(row.recipe).stem}](../{row.recipe})" + (" and `--set`" if row.set else "")
+    begin = [f"`{row.name}`: {row.about}", source, theirs]
+    recipe = ", ".join([f"[{Path(row.recipe).stem}](../{row.recipe})", *(f"`{change}`" for change in row.set)])
     if record is None or not record.runs:
         return [*begin, "not run yet", name_of(row.metric), "", recipe, "", "", ""]
     runs = record.runs
@@ -112,6 +118,8 @@ def _time(runs: Sequence[Run]) -> str:
     spent = fmean(run.seconds for run in runs)
     alone = fmean(run.steps * run.step_seconds for run in runs)
     shared = f" (shared; {_minutes(alone)} at the median step)" if spent > DISTURBED * alone + 30 else ""
+    compiling = fmean(run.compiling_seconds for run in runs)
+    shared += f", {_minutes(compiling)} of it compiling" if compiling else ""
     return f"{_minutes(spent)}{shared} on {', '.join(dict.fromkeys(run.processor for run in runs))}"
 
 
@@ -120,9 +128,9 @@ def _minutes(seconds: float) -> str:
 
 
 def _under(row: Row, record: Record | None) -> list[str]:
-    """What belongs under the table: what is scored, what is not the same as what was published, unfinished runs."""
+    """What belongs under the table: what is not the same as what was published, notes, unfinished runs, comparisons."""
     published = row.published.note if row.published else ""
-    said = [f"{row.about}.", *([f"Not the same: {published}."] if published else []), *([row.note] if row.note else [])]
+    said = [*([f"Not the same: {published}."] if published else []), *([f"{row.note}."] if row.note else [])]
     for run in record.runs if record else ():
         if run.status != "finished":
             last = f", dev {run.dev['nll'][-1]:.3f} nats a token" if run.dev else ""
@@ -135,8 +143,8 @@ def _under(row: Row, record: Record | None) -> list[str]:
     for one in record.comparisons if record else ():
         by = f"{one.difference:+.2f} BLEU, p = {one.p_value:.3f}"
         said.append(f"Seed {one.seed} beside `{one.baseline}` (paired bootstrap, {one.samples:,} samples): {by}.")
-    return [f"- `{row.name}`: {' '.join(said)}"]
+    return [f"- `{row.name}`: {' '.join(said)}"] if said else []
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else None)
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE)

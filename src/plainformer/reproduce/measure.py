@@ -100,6 +100,7 @@ def measure(row: Row, folder: Path, run: Path, where: Where, progress: Show, dat
         steps=steps,
         planned=recipe.train.steps,
         seconds=seconds,
+        compiling_seconds=round(_total(points, "compiling_seconds"), 1),
         step_seconds=pace,
         processor=where.processor,
         commit=where.commit,
@@ -207,6 +208,11 @@ def _status(run: Path, recipe: Recipe, points: tuple[Point, ...]) -> tuple[Statu
     if (run / "capsule").is_dir() and not ended:
         return "failed", f"the numbers left the finite ones after step {steps:,}", steps
     return ("finished", "", steps) if ended else ("unfinished", "", steps)
+
+
+def _total(points: tuple[Point, ...], metric: str) -> float:
+    """Of all lines of training."""
+    return sum(point.value for point in points if (point.kind, point.metric) == ("train", metric))
 
 
 def _times(points: tuple[Point, ...]) -> tuple[float, float]:

@@ -57,6 +57,9 @@ class Run(Section):
     steps: int = Field(ge=0, description="Steps done.")
     planned: int = Field(ge=1, description="Steps of the recipe.")
     seconds: float = Field(ge=0.0, description="Wall time of the training's steps, compiling included; no evaluation.")
+    compiling_seconds: float = Field(
+        default=0.0, ge=0.0, description="Of them, spent compiling; 0 where nobody counted."
+    )
     step_seconds: float = Field(ge=0.0, description="Median time of a step, which compiling has no part in.")
     processor: str = Field(description="What it was trained on.")
     commit: str = Field(description="Of this repository, when it was trained.")
