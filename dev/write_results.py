@@ -21,7 +21,18 @@ from plainformer.reproduce.say import DIGITS, name_of
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
 TABLE = re.compile(r"(<!-- rows: ([\w-]+) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
-HEAD = ("row", "published", "theirs", "ours, over seeds", "metric", "also", "recipe", "steps", "training", "commit")
+HEAD = (
+    "row",
+    "published",
+    "theirs",
+    "ours, over seeds",
+    "metric",
+    "also",
+    "recipe",
+    "seeds: steps",
+    "training",
+    "commit",
+)
 DISTURBED = 1.1  # times what the steps would take at their median: other work shared the processor
 
 
@@ -81,7 +92,8 @@ def _cells(row: Row, record: Record | None) -> list[str]:
     runs = record.runs
     ended = [run for run in runs if run.status == "finished"]
     ours = f"**{spread(record.values(row.metric), DIGITS[row.metric])}**" if ended else "not finished, see below"
-    steps = ", ".join(dict.fromkeys(f"{run.steps:,}" for run in runs))
+    counts = dict.fromkeys(run.steps for run in runs)
+    steps = "; ".join(f"{', '.join(str(run.seed) for run in runs if run.steps == one)}: {one:,}" for one in counts)
     commits = ", ".join(dict.fromkeys(run.commit for run in runs))
     shown = ended or runs
     return [*begin, ours, _metric(row, shown[0]), _also(row, ended), recipe, steps, _time(shown), commits]
