@@ -112,7 +112,7 @@ def test_the_rows_are_listed(cli, shelf: Shelf) -> None:
 
 def test_what_is_as_it_was_recorded_is_scored_again(cli, shelf: Shelf) -> None:
     said = cli("reproduce", "--check", "--results", shelf.results).written().splitlines()
-    assert said == ["micro: 1 seed: scored again, as recorded", "later: nothing to check: no run is finished"]
+    assert said == ["micro: 1 seed: scored again, as recorded", "no finished run is recorded of 1 other row"]
 
 
 def test_without_the_text_all_else_is_checked(cli, shelf: Shelf) -> None:
@@ -250,7 +250,7 @@ def test_an_unfinished_run_is_a_row_too(cli, shelf: Shelf, tmp_path: Path) -> No
         .splitlines()[1]
         .endswith("unfinished after 20 of 30 steps")
     )
-    assert "no run is finished" in cli("reproduce", "micro", "--check", "--results", shelf.results).written()
+    assert "no finished run is recorded" in cli("reproduce", "micro", "--check", "--results", shelf.results).written()
 
 
 BESIDE = """

@@ -79,11 +79,16 @@ def _check(rows: "list[Row] | tuple[Row, ...]", folder: Path, data: Path | None)
     """Raises WorkError where anything differs."""
     from plainformer.reproduce.check import check_row
 
-    wrong = 0
+    wrong = empty = 0
     for row in rows:
         found = check_row(row, folder, data)
-        typer.echo(str(found))
         wrong += bool(found.differences)
+        if found.runs or found.differences or len(rows) == 1:
+            typer.echo(str(found))
+        else:
+            empty += 1
+    if empty:
+        typer.echo(f"no finished run is recorded of {empty} other row{'s' * (empty > 1)}")
     if wrong:
         raise WorkError(f"{wrong} of {len(rows)} rows are not as recorded", where=str(folder))
 

@@ -45,7 +45,7 @@ class Checked:
         if self.differences:
             return f"{self.name}: differs: {'; '.join(self.differences)}"
         if not self.runs:
-            return f"{self.name}: nothing to check: no run is finished"
+            return f"{self.name}: nothing to check: no finished run is recorded"
         seeds = f"{self.runs} seed" + "s" * (self.runs > 1)
         if self.unread:
             return f"{self.name}: {seeds}: outputs and figures agree; not scored again: {self.unread}"
