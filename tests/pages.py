@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 _ENDS = ("|", ">", "&&", ";")  # where one command of a line ends
 
 
@@ -86,6 +87,15 @@ def commands(line: str) -> list[list[str]]:
             end = next((at for at in range(start, len(words)) if words[at] in _ENDS), len(words))
             found.append(words[start + 1 : end])
     return found
+
+
+def is_same_drawing(drawn: str, kept: str) -> bool:
+    """Whether two SVGs differ at most in digits that another processor rounds otherwise: a point of a line by 0.1, a
+    shade by 1 of 255."""
+    if _NUMBER.sub("0", drawn) != _NUMBER.sub("0", kept):
+        return False
+    pairs = zip(_NUMBER.findall(drawn), _NUMBER.findall(kept), strict=True)
+    return all(abs(float(one) - float(other)) <= 1.0 for one, other in pairs)
 
 
 @cache

@@ -13,6 +13,19 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def processor() -> str:
+    """What it is called, with how many cores of it this process may use; of an accelerator its name alone."""
+    device = default_device()
+    if device.platform != "cpu":
+        return str(device.device_kind)
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        name = next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        name = system.processor() or system.machine()
+    return f"{name}, {cores()} cores"
+
+
 def cpu_description() -> list[str]:
     """Which it is, and what it can do, as Linux says of the first; elsewhere, as Python does."""
     try:

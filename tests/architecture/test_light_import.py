@@ -36,6 +36,7 @@ def test_help_and_version_load_nothing_heavy() -> None:
             "plot --help",
             "figures --help",
             "evaluate --help",
+            "reproduce --help",
             "info --help",
             "demo --help",
             "data --help",

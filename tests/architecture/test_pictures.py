@@ -14,6 +14,8 @@ DOCS = ROOT / "docs"
 SVG = "{http://www.w3.org/2000/svg}"
 PICTURES = {"figure1.svg": "draw_figure1.py", "rooms.svg": "draw_rooms.py"}
 
+WRITTEN = {"kernels.md": "write_kernels.py", "results.md": "write_results.py"}
+
 # Every part of the paper's Figure 1, by the class or method that computes it.
 PARTS = {"Embedding", "Sinusoidal", "MultiHeadAttention", "FeedForward", "PostNorm", "Dropout"} | {
     *("Encoder", "EncoderLayer", "Decoder", "DecoderLayer", "Transformer", "Transformer.project", "cross_entropy"),
@@ -28,9 +30,7 @@ def links(name: str) -> list[str]:
     return [link.attrib["href"] for link in picture(name).iter(f"{SVG}a")]
 
 
-@pytest.mark.parametrize(
-    ("name", "script"), [*PICTURES.items(), ("kernels.md", "write_kernels.py")], ids=[*PICTURES, "kernels.md"]
-)
+@pytest.mark.parametrize(("name", "script"), [*PICTURES.items(), *WRITTEN.items()], ids=[*PICTURES, *WRITTEN])
 def test_a_picture_is_what_its_script_draws(name: str, script: str, tmp_path: Path) -> None:
     drawn = tmp_path / name
     subprocess.run([sys.executable, ROOT / "dev" / script, drawn], check=True, capture_output=True, timeout=60)

@@ -43,7 +43,7 @@ FLOORS = (
     {"evaluate", "figures"},
     {"recipe"},
     {"runs"},
-    {"page", "plan"},
+    {"page", "plan", "reproduce"},
     {"serve"},
     {"cli"},
     {"__main__"},

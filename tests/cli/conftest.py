@@ -135,16 +135,18 @@ def cli() -> Callable[..., Outcome]:
     return _run_here
 
 
-def _spawn(*arguments: object, **options: Any) -> subprocess.Popen[bytes]:
+def _spawn(
+    *arguments: object, program: Sequence[str] = ("-m", "plainformer"), **options: Any
+) -> subprocess.Popen[bytes]:
     pipe = subprocess.PIPE
     settings: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": pipe, "stderr": pipe} | options
-    process: Any = subprocess.Popen([sys.executable, "-m", "plainformer", *map(str, arguments)], **settings)
+    process: Any = subprocess.Popen([sys.executable, *program, *map(str, arguments)], **settings)
     return process
 
 
 @pytest.fixture(scope="session")
 def spawn() -> Callable[..., subprocess.Popen[bytes]]:
-    """The command line in a process of its own; it takes seconds to start."""
+    """The command line in a process of its own; it takes seconds to start. `program`: how Python is told of it."""
     return _spawn
 
 

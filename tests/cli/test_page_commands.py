@@ -20,8 +20,10 @@ from pages import GUIDES, ROOT, commands
 LINES = sorted({line for page in GUIDES for line in page.lines if commands(line)})
 PYTHON = sorted({code for page in GUIDES for code in page.blocks("python")})
 # What needs the network, PyTorch, an adapter, a capsule, several processes or devices: tests of their own run them
-# (test_verify, test_serving_page, test_capsule, test_scale_page, ...).
-ELSEWHERE = re.compile(r"plainformer (import|verify|merge|data|demo|serve|replay) |.* --(coordinator|compiler|measure)")
+# (test_verify, test_serving_page, test_scale_page, test_reproduce, ...).
+ELSEWHERE = re.compile(
+    r"plainformer ((import|verify|merge|data|demo|serve|replay) |reproduce)|.* --(coordinator|compiler|measure)"
+)
 HERE = [line for line in LINES if not ELSEWHERE.match(line)]
 TRAININGS = [line for line in HERE if commands(line)[0][0] == "train"]
 USES = [line for line in HERE if line not in TRAININGS]

@@ -68,17 +68,20 @@ def test_what_the_page_trains_on_eight_devices_is_one_training(
 
 @pytest.fixture
 def processes(spawn: Callable[..., subprocess.Popen[bytes]]) -> Iterator[Callable[..., list[Any]]]:
-    """`processes(2, *arguments)`: a training in so many processes of two devices each. Those still there are killed."""
+    """`processes(2, *arguments)`: a training in so many processes of two devices each. Those still there are killed.
+
+    `options` are those of `spawn`.
+    """
     started: list[subprocess.Popen[bytes]] = []
 
-    def start(number: int, *arguments: object) -> list[subprocess.Popen[bytes]]:
+    def start(number: int, *arguments: object, **options: Any) -> list[subprocess.Popen[bytes]]:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         flags = re.sub(r"--xla_force_host_platform_device_count=\d+", "", os.environ.get("XLA_FLAGS", ""))
         env = {**os.environ, "XLA_FLAGS": f"{flags} --xla_force_host_platform_device_count=2", "JAX_PLATFORMS": "cpu"}
         own = ("--coordinator", f"127.0.0.1:{port}", "--processes", number, "--process")
-        started.extend(spawn("train", *arguments, *own, process, env=env) for process in range(number))
+        started.extend(spawn("train", *arguments, *own, process, env=env, **options) for process in range(number))
         return started[-number:]
 
     yield start
@@ -121,12 +124,16 @@ def test_two_processes_train_as_one_and_one_goes_on(
 def test_a_process_that_is_lost_ends_the_others(
     finished: Callable[..., Any], processes: Callable[..., list[Any]], tmp_path: Path
 ) -> None:
-    """It is killed while it trains; the other says so in one line, the last."""
+    """It is killed while it trains; the other says so in one line, the last. It waits for a sign of life for 8 seconds
+    instead of 30."""
+    program = (
+        "from plainformer.train import processes; processes.LOST = 8.0; import plainformer.cli.main as cli; cli.run()"
+    )
     (tmp_path / "text.txt").write_text(some_text(3), encoding="utf-8")
     recipe, run = tmp_path / "recipe.toml", tmp_path / "run"
     data = f'[data]\ntext = "{tmp_path}/text.txt"\nbatch_size = 4\n'
     recipe.write_text(f'name = "lm"\ntask = "language-model"\n{data}{MODEL}{training(steps=100000)}', encoding="utf-8")
-    first, second = processes(2, recipe, "--run", run, "--mesh", "fsdp=4")
+    first, second = processes(2, recipe, "--run", run, "--mesh", "fsdp=4", program=("-c", program))
     while not (run / "metrics.jsonl").exists() or not losses(run):
         assert first.poll() is second.poll() is None
         try:

@@ -31,6 +31,13 @@ VARIANTS = {
         source_vocab=12, tie="three-way", d_k=5, d_v=7,
     ),
 }  # fmt: skip
+# The other variants are in the laws of scores, for which all of them search.
+OTHER_STEPS = [
+    "the paper",
+    "source tied to target, gated relu",
+    "alibi, pre-norm rms, three heads, biases of queries, keys and values",
+    "marian: sines before cosines, silu, a bias of every logit, started from zero",
+]
 SOURCES = [[4, 8, 1, 6], [], [7, 7, 2, 8, 1, 4, 6, 1, 2], [8, 1, 2, 2]]
 # Logits of size 10, summed in another order in float32 (1e-6 each), added up over a dozen steps.
 CLOSE: Any = {"rtol": 1e-5, "atol": 2e-5}
@@ -92,8 +99,9 @@ def test_the_batch_does_not_change_a_sentence(model: Transformer, found: list[li
         np.testing.assert_allclose([one.score for one in hypotheses], [one.score for one in found[index]], **CLOSE)
 
 
+@pytest.mark.parametrize("any_model", OTHER_STEPS, indirect=True)
 def test_a_beam_of_one_is_greedy(any_model: Transformer) -> None:
-    """The definition of the beam says what must come out."""
+    """The definition of the beam says what must come out, where steps differ: positions, padding, the first input."""
     settings = dataclasses.replace(SETTINGS, beam_size=1, n_best=1)
     for source, (one,) in zip(SOURCES, generate(any_model, SOURCES, settings, **IDS), strict=True):
         next_logits = reference.model_logits(any_model, source, bos=BOS, eos=EOS)

@@ -97,7 +97,7 @@ def test_the_loss_of_three_tokens_is_known_by_hand(padding: int) -> None:
         sums = linear_cross_entropy(hidden, weight, targets, valid, smoothing=0.3, vocab=3)
         return sums.loss, sums
 
-    gradient, sums = jax.grad(loss, has_aux=True)(weight)
+    gradient, sums = jax.jit(jax.grad(loss, has_aux=True))(weight)
     for found in (sums, cross_entropy(logits, targets, valid, smoothing=0.3)):
         np.testing.assert_allclose(found, (BY_HAND, math.log(4), 0.0, 1.0), rtol=1e-6)
     expected = [1 / 8 - 0.1, 2 / 8 - 0.8, 5 / 8 - 0.1, *[0.0] * padding]
@@ -127,7 +127,7 @@ def test_a_bias_is_one_more_feature_that_is_always_one(rows: int, has_padding: b
         return linear_cross_entropy(*wider, **answer).loss
 
     both = [
-        jax.value_and_grad(way, argnums=(0, 1, 2))(tokens["hidden"], tokens["weight"], bias)
+        jax.jit(jax.value_and_grad(way, argnums=(0, 1, 2)))(tokens["hidden"], tokens["weight"], bias)
         for way in (with_bias, with_feature)
     ]
     jax.tree.map(lambda ours, wanted: np.testing.assert_allclose(ours, wanted, **CLOSE), *both)
@@ -138,17 +138,17 @@ def test_a_bias_is_one_more_feature_that_is_always_one(rows: int, has_padding: b
 def test_label_smoothing_at_zero_is_cross_entropy(way: str) -> None:
     """Optax's."""
     tokens = some_tokens()
-    sums = WAYS[way](**tokens, smoothing=0.0)
+    sums, smoothed = (jax.jit(partial(WAYS[way], smoothing=smoothing))(**tokens) for smoothing in (0.0, 0.2))
     each = optax.softmax_cross_entropy_with_integer_labels(tokens["hidden"] @ tokens["weight"], tokens["targets"])
     np.testing.assert_allclose(sums.loss, each[tokens["valid"]].sum(), **CLOSE)
     assert float(sums.loss) == float(sums.nll)
-    assert float(WAYS[way](**tokens, smoothing=0.2).loss) != float(sums.nll)
+    assert float(smoothed.loss) != float(sums.nll)
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_smoothing_leaves_the_reported_nll_alone(way: str) -> None:
     tokens = some_tokens()
-    plain, smoothed = (WAYS[way](**tokens, smoothing=smoothing) for smoothing in (0.0, 0.4))
+    plain, smoothed = (jax.jit(partial(WAYS[way], smoothing=smoothing))(**tokens) for smoothing in (0.0, 0.4))
     assert float(smoothed.nll) == float(plain.nll)
 
 
@@ -176,7 +176,7 @@ def test_the_fused_loss_equals_its_definition(
             sums = function(hidden, weight, tokens["targets"], tokens["valid"], smoothing)
             return 0.7 * sums.loss, sums
 
-        gradient, given = jax.grad(loss, argnums=(0, 1), has_aux=True), (tokens["hidden"], tokens["weight"])
+        gradient, given = jax.jit(jax.grad(loss, argnums=(0, 1), has_aux=True)), (tokens["hidden"], tokens["weight"])
         gradients, sums = gradient(*given)
         found[way] = (*sums, *gradients)
         assert float(sums.tokens) == 7.0
@@ -214,7 +214,7 @@ def test_an_accelerators_loss_equals_its_definition(
             sums = function(hidden, weight, tokens["targets"], tokens["valid"], smoothing)
             return 0.7 * sums.loss, sums
 
-        gradient, given = jax.grad(loss, argnums=(0, 1), has_aux=True), (states, tokens["weight"])
+        gradient, given = jax.jit(jax.grad(loss, argnums=(0, 1), has_aux=True)), (states, tokens["weight"])
         found.append(gradient(*given))
         if function is fused:
             text = str(jax.make_jaxpr(gradient)(*given))
@@ -241,13 +241,14 @@ def test_only_chunks_with_a_real_token_are_visited(
 
     monkeypatch.setattr(chunked_cross_entropy, "_chunk_terms", counted)
 
-    def loss(hidden: jax.Array, weight: jax.Array, way: Any) -> jax.Array:
-        return way(hidden, weight, tokens["targets"], valid, 0.3).loss
+    def loss(hidden: jax.Array, weight: jax.Array, way: str) -> jax.Array:
+        return WAYS[way](hidden, weight, tokens["targets"], valid, 0.3).loss
 
     found = []
     for way, count in (("fused", 3), ("padding passed over", -(-real // 4))):
         visits.clear()
-        found.append(jax.value_and_grad(loss, argnums=(0, 1))(tokens["hidden"], tokens["weight"], WAYS[way]))
+        gradient = jax.jit(jax.value_and_grad(loss, argnums=(0, 1)), static_argnums=2)
+        found.append(gradient(tokens["hidden"], tokens["weight"], way))
         jax.effects_barrier()
         assert len(visits) == count
     jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, **CLOSE), *found)
@@ -258,8 +259,9 @@ def test_only_chunks_with_a_real_token_are_visited(
 def test_padding_does_not_count_whatever_stands_there(way: str, rows: int, d_model: int) -> None:
     """To the bit, in the sums and the gradient; NaN there leaves the sums alone too."""
     tokens = some_tokens(rows, d_model)
-    hole = ~tokens["valid"]
+    hole = ~np.asarray(tokens["valid"])
 
+    @jax.jit
     def gradient_and_sums(hidden: jax.Array, targets: jax.Array) -> tuple[jax.Array, LossSums]:
         def loss(weight: jax.Array) -> tuple[jax.Array, LossSums]:
             sums = WAYS[way](hidden, weight, targets, tokens["valid"], 0.1)
@@ -268,16 +270,18 @@ def test_padding_does_not_count_whatever_stands_there(way: str, rows: int, d_mod
         return jax.grad(loss, has_aux=True)(tokens["weight"])
 
     def with_garbage(value: float) -> jax.Array:
-        return jnp.where(jnp.broadcast_to(hole[:, None], tokens["hidden"].shape), value, tokens["hidden"])
+        return jnp.asarray(np.where(hole[:, None], np.float32(value), tokens["hidden"]))
 
-    targets = jnp.where(hole, (tokens["targets"] + 5) % VOCAB, tokens["targets"])
+    others = (np.asarray(tokens["targets"]) + 5) % VOCAB
+    targets = jnp.asarray(np.where(hole, others, tokens["targets"]))
     gradient, sums = gradient_and_sums(tokens["hidden"], tokens["targets"])
     other_gradient, other_sums = gradient_and_sums(with_garbage(50.0), targets)
     assert other_sums == sums
     assert np.array_equal(other_gradient, gradient)
     # Where nobody asks for a gradient, which no CPU kernel is called for.
-    sums = WAYS[way](**tokens, smoothing=0.1)
-    assert WAYS[way](with_garbage(math.nan), tokens["weight"], targets, tokens["valid"], 0.1) == sums
+    alone = jax.jit(partial(WAYS[way], smoothing=0.1))
+    garbage = tokens | {"hidden": with_garbage(math.nan), "targets": targets}
+    assert alone(**garbage) == alone(**tokens)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -285,7 +289,7 @@ def test_the_sums_of_parts_add_up(way: str) -> None:
     """What makes microbatches possible: nothing in a sum hangs on what else is in the batch."""
     tokens = some_tokens()
     parts = [{name: x if name == "weight" else x[at] for name, x in tokens.items()} for at in (np.s_[:3], np.s_[3:])]
-    whole, first, second = (WAYS[way](**part, smoothing=0.1) for part in (tokens, *parts))
+    whole, first, second = (jax.jit(partial(WAYS[way], smoothing=0.1))(**part) for part in (tokens, *parts))
     np.testing.assert_allclose(np.add(first, second), whole, **CLOSE)
 
 
@@ -324,7 +328,7 @@ def test_in_bfloat16_all_three_gradients_are_those_of_float32(has_padding: bool)
     def loss(hidden: jax.Array, weight: jax.Array, bias: jax.Array) -> jax.Array:
         return linear_cross_entropy(hidden, weight, bias=bias, has_padding=has_padding, **answer).loss
 
-    found, wanted = (jax.grad(loss, argnums=(0, 1, 2))(*given) for given in (rough, same))
+    found, wanted = (jax.jit(jax.grad(loss, argnums=(0, 1, 2)))(*given) for given in (rough, same))
     hidden, weight = (np.abs(np.asarray(one)) for one in same[:2])
     p, q = taken_apart(same[0], same[1], tokens["targets"], 0.3, bias=same[2])
     terms = np.abs(p - q) * np.asarray(tokens["valid"])[:, None]
@@ -358,7 +362,7 @@ def test_the_gradient_of_a_nearly_certain_token_is_off_by_roundings_alone(
     def loss(hidden: jax.Array, weight: jax.Array) -> jax.Array:
         return fused(hidden, weight, tokens["targets"], tokens["valid"], smoothing, has_padding).loss
 
-    d_hidden, d_weight = jax.grad(loss, argnums=(0, 1))(jnp.asarray(hidden), jnp.asarray(weight))
+    d_hidden, d_weight = jax.jit(jax.grad(loss, argnums=(0, 1)))(hidden, weight)
     for found, exact, terms in (
         (d_hidden, (p - q) @ weight.T, (p + q) @ np.abs(weight.T)),
         (d_weight, hidden.T @ (p - q), np.abs(hidden.T) @ (p + q)),

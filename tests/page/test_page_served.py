@@ -18,6 +18,7 @@ from running import ask, running
 NEVER_GIVEN_UP = "AbortController.prototype.abort = () => {}"
 MARKUP = "<b onclick=1>fox</b>"
 PATIENCE = 60_000  # milliseconds: beams of another size are compiled when they are first asked for
+FEW = Limits(hypotheses=8, rows=2)  # of which few programs are compiled
 ENGLISH = {"code": "en", "name": "English", "targets": ["hi"]}
 HINDI = {"code": "hi", "name": "Hindi", "targets": []}
 
@@ -31,7 +32,7 @@ def models(*kinds: str) -> dict[str, Any]:
 def house(*kinds: str, **how: Any) -> Any:
     found = models(*kinds)
     looks = {name: Looks(lambda model=model: model) for name, (model, _) in found.items()}
-    return house_of(found, looks=looks, limits=Limits(hypotheses=8, rows=2), **how)
+    return house_of(found, looks=looks, limits=FEW, **how)
 
 
 @pytest.fixture(scope="module")
@@ -295,8 +296,7 @@ def test_a_model_that_does_not_travel_is_looked_at_on_the_server(kind: str, visi
     model = user(kind)
     looks = {"large": Looks(lambda: model, max_size=0.001)}
     pair = ("en", "hi") if kind == "translator" else None
-    limits = Limits(hypotheses=8, rows=2)
-    with running(house_of({"large": (model, pair)}, looks=looks, limits=limits)) as url:
+    with running(house_of({"large": (model, pair)}, looks=looks, limits=FEW)) as url:
         page = visit(f"{url}/look/large#text=the old fox")
         said = page.locator("#recorded").inner_text()
         assert said.startswith("The model runs on the server, and no part can be switched off: the model is larger")
@@ -337,7 +337,8 @@ def test_a_key_is_asked_for_and_kept_in_memory_alone(visit: Visits) -> None:
 
 
 def test_what_is_not_to_be_looked_at_is_not(visit: Visits) -> None:
-    with running(house_of({"one": (user("translator"), ("en", "de"))})) as url:
+    found: Any = {"one": (user("translator"), ("en", "de"))}
+    with running(house_of(found, limits=FEW)) as url:
         page = visit(f"{url}/")
         assert page.locator(".look a").count() == 0
         page = visit(f"{url}/look/one", ready=False)

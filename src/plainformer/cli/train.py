@@ -92,7 +92,7 @@ def train(
     heed_supervisor()
 
     with joined(coordinator, processes, process) as is_first:
-        reason = _trained(loaded, folder, resume=resume, overwrite=overwrite)
+        reason = trained(loaded, folder, resume=resume, overwrite=overwrite)
         if is_first and reason != "signal":
             _scored(loaded, folder)
     if reason == "signal":
@@ -145,7 +145,7 @@ def _supervised(
     return supervise(training(first), training(again), run, restarts, say_aside)
 
 
-def _trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> str:
+def trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> str:
     """Why the training ended."""
     from plainformer.train.processes import several
 

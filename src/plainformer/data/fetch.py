@@ -28,18 +28,24 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class RemoteFile:
-    """One file of a corpus: `name` on this disk, `name.gz` at its source.
+    """One file of a corpus: `name` on this disk, `name.gz` at its source, or `name` where it is not packed there.
 
     Args:
         name: the file name, without `.gz`.
         packed_size: bytes to download.
-        packed_sha256, sha256: checksums (hex) of the download and of the text in it.
+        packed_sha256: checksum (hex) of the download; None where that is the text itself.
+        sha256: checksum of the text.
     """
 
     name: str
     packed_size: int
-    packed_sha256: str
+    packed_sha256: str | None
     sha256: str
+
+    @property
+    def remote_name(self) -> str:
+        """What it is called at its source."""
+        return self.name if self.packed_sha256 is None else f"{self.name}.gz"
 
 
 @dataclass(frozen=True)
@@ -101,6 +107,42 @@ CORPORA = {
             ),
         ),
     ),
+    "multi30k-tok": Corpus(
+        about="the same text lower-cased, normalised and tokenised by Moses's scripts, as many papers score it",
+        base_url="https://raw.githubusercontent.com/multi30k/dataset/a3d2e0d26b56f3846f66a952536ffed4e401d05a/data/task1/tok/",
+        files=(
+            RemoteFile(
+                "train.lc.norm.tok.en",
+                1_837_696,
+                None,
+                "08925f8e0572bcd5a006702fc5fe20e2d77c6917d4eebd576fc20de6693c2119",
+            ),
+            RemoteFile(
+                "train.lc.norm.tok.de",
+                2_150_008,
+                None,
+                "cb5a23529b65ec2061f1dc446192a9c37382b63cc75f81a0be59d34894b3a505",
+            ),
+            RemoteFile(
+                "val.lc.norm.tok.en", 64_608, None, "46573ce391ae227f1c72f873392436a20ef18e0a6d518098cfbd70b77c8572ec"
+            ),
+            RemoteFile(
+                "val.lc.norm.tok.de", 77_273, None, "97232bd273eceb7207f689527386a97e4be2616b18ada47576bdaf96c8ae1f00"
+            ),
+            RemoteFile(
+                "test_2016_flickr.lc.norm.tok.en",
+                63_307,
+                None,
+                "5b7f32627cf99eced828311b955dae9800bb52bc8b91cf8b6526829e605b29d2",
+            ),
+            RemoteFile(
+                "test_2016_flickr.lc.norm.tok.de",
+                71_917,
+                None,
+                "c6a33d39d48f9f510de147651316cd9d918e09ad0219df734a2f16b6baccacc4",
+            ),
+        ),
+    ),
 }
 
 
@@ -150,7 +192,7 @@ def fetch(name: str, folder: Path, *, base_url: str | None = None, progress: Pro
     fetched, done = [], 0
     for file, there in wanted:
         if there is None:
-            _download(file, address + file.name + ".gz", folder, _Counted(progress, done, total))
+            _download(file, address + file.remote_name, folder, _Counted(progress, done, total))
             done += file.packed_size
         fetched.append(Fetched(there or folder / file.name, downloaded=there is None))
     return fetched
@@ -197,7 +239,10 @@ def _download(file: RemoteFile, url: str, folder: Path, counted: _Counted) -> No
     try:
         with packed.open("wb") as out:
             got = _copy(_received(url, file.packed_size, counted), out)
-        _check(file.packed_sha256, got, url)
+        _check(file.packed_sha256 or file.sha256, got, url)
+        if file.packed_sha256 is None:
+            os.replace(packed, folder / file.name)
+            return
         # Unpacked only once its checksum is right: an unknown archive may unpack to any size.
         with gzip.open(packed, "rb") as stream, text.open("wb") as out:
             got = _copy(iter(lambda: stream.read(_CHUNK), b""), out)

@@ -40,6 +40,8 @@ class Scores:
         precisions: the 1- to 4-gram precisions, in percent.
         brevity_penalty: exp(1 - r/c) where the hypotheses are shorter than the references, else 1.
         length_ratio: hypothesis length / reference length, in tokens of the scoring tokenizer; 0 for empty references.
+        hyp_len, ref_len: those lengths.
+        counts, totals: the 1- to 4-grams of the translations that are in their reference, and all of them.
         sentences: how many pairs were scored.
         warnings: what a reader of the numbers should know, one sentence each.
     """
@@ -51,14 +53,17 @@ class Scores:
     precisions: tuple[float, ...]
     brevity_penalty: float
     length_ratio: float
+    hyp_len: int
+    ref_len: int
+    counts: tuple[int, ...]
+    totals: tuple[int, ...]
     sentences: int
     warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """The fields as JSON values, with the versions of what computed them."""
-        return {**asdict(self), "precisions": list(self.precisions), "warnings": list(self.warnings)} | {
-            "versions": versions("plainformer", "sacrebleu")
-        }
+        listed = {name: list(value) for name, value in asdict(self).items() if isinstance(value, tuple)}
+        return {**asdict(self), **listed, "versions": versions("plainformer", "sacrebleu")}
 
     def __str__(self) -> str:
         grams = "/".join(f"{precision:.1f}" for precision in self.precisions)
@@ -103,6 +108,10 @@ def score_translations(
         precisions=tuple(float(precision) for precision in bleu_score.precisions),
         brevity_penalty=float(bleu_score.bp),
         length_ratio=float(bleu_score.ratio),
+        hyp_len=int(bleu_score.sys_len),
+        ref_len=int(bleu_score.ref_len),
+        counts=tuple(int(count) for count in bleu_score.counts),
+        totals=tuple(int(total) for total in bleu_score.totals),
         sentences=len(hypotheses),
         warnings=tuple(_warnings(hypotheses)),
     )

@@ -62,8 +62,10 @@ def evaluate_text(
     name: str,
     data: str,
     progress: Callable[[int, int], None] | None = None,
-) -> TextReport:
+) -> tuple[TextReport, list[float]]:
     """The likelihood of a text: every token but the first, predicted from those before it in its block.
+
+    Beside the report there is what each block costs, in nats, in order: the sum of its tokens' losses.
 
     Args:
         ids: of the text, (tokens,); may be a memory map. counts: what is known of them.
@@ -75,15 +77,16 @@ def evaluate_text(
     """
     began, context = time.monotonic(), model.config.context
     rows = max(1, BATCH_TOKENS // context)
-    total, tokens = 0.0, 0
+    losses: list[float] = []
+    tokens = 0
     for blocks in in_order(ids, context=context, rows=rows):
         logprobs = np.asarray(text_logprobs(model, jnp.asarray(blocks.ids), jnp.asarray(blocks.targets)), np.float64)
-        total += float(logprobs[blocks.valid].sum())
+        losses += (0.0 - np.sum(logprobs, axis=1, where=blocks.valid))[blocks.valid.any(axis=1)].tolist()
         tokens += int(blocks.valid.sum())
         if progress is not None:
             progress(tokens, len(ids) - 1)
-    likelihood = Likelihood(nll=0.0 - total / tokens, tokens=tokens)
-    return TextReport(
+    likelihood = Likelihood(nll=sum(losses) / tokens, tokens=tokens)
+    report = TextReport(
         model=name,
         data=data,
         counts=counts,
@@ -92,3 +95,4 @@ def evaluate_text(
         context=context,
         seconds=time.monotonic() - began,
     )
+    return report, losses

@@ -14,7 +14,7 @@ from plainformer.inspect.chart import altair, rows
 from plainformer.train.log import is_timing
 
 FILE = "metrics.jsonl"
-ELSEWHERE = ("tokens", "seconds", "perplexity")
+ELSEWHERE = ("tokens", "seconds", "compiling_seconds", "perplexity")
 """What has no chart of its own unless it is asked for: no figure, or one that another shows."""
 
 COLOURS = ["#1f5ac8", "#c8551f", "#2a8a4a", "#8a3fb0", "#b09000", "#208c9c", "#b02a5c", "#606060"]

@@ -41,8 +41,8 @@ from plainformer.recipe import (
 from plainformer.recipe.text import TextOptions
 from plainformer.recipe.translation import DecodeOptions
 from plainformer.runs.held_out import find_kept, read_kept_labelled, read_kept_pairs
+from plainformer.runs.pairs import read_pairs_of
 from plainformer.runs.text import text_of
-from plainformer.runs.translation import read_pairs_of
 from plainformer.spelling import option
 from plainformer.tokenizer import Tokenizer
 
@@ -90,7 +90,8 @@ def evaluate_run(
         base: the model that an adapter belongs to, if not where it says.
 
     Returns:
-        The report, and for every line of the set its translation or the label that it was given.
+        The report, and for every line of the set its translation or the label that it was given, or for every block of
+        the text what it costs a language model, in nats.
 
     Raises:
         InputError: nothing is named to score the model on, or it does not go with this kind of model.
@@ -113,7 +114,7 @@ def evaluate_run(
         report = _score_reader(model, text_recipe, Given(text, text_name), progress, base)
     else:
         text_recipe = recipe or _recipe_of_text("language-model", model, text, changes)
-        report = _score_writer(model, text_recipe, Given(text, text_name), progress, base)
+        report, lines = _score_writer(model, text_recipe, Given(text, text_name), progress, base)
     say(str(report))
     if report_file is None and run is not None and run == folder and not changes and not text:
         report_file = run / "evaluation.json"
@@ -233,11 +234,14 @@ def _score_reader(model: Path, any_recipe: Recipe, text: Given, progress: Show, 
     return evaluate_masked(reader.model, ids, counts, masking, seed=seed, progress=scored, **named)
 
 
-def _score_writer(model: Path, any_recipe: Recipe, text: Given, progress: Show, base: Path | None) -> Result:
+def _score_writer(
+    model: Path, any_recipe: Recipe, text: Given, progress: Show, base: Path | None
+) -> tuple[Result, list[str]]:
     recipe, writer = _of_task(any_recipe, LanguageRecipe, model), load_as(model, TextGenerator, base=base, say=None)
     data, ids, counts = _tokens_of(recipe.data, text, writer.tokenizer, progress)
     scored = partial(progress, "tokens scored")
-    return evaluate_text(writer.model, ids, counts, name=str(model), data=data, progress=scored)
+    report, losses = evaluate_text(writer.model, ids, counts, name=str(model), data=data, progress=scored)
+    return report, [f"{loss:.6f}" for loss in losses]
 
 
 def _recipe_of_text(task: str, model: Path, text: Sequence[Path], changes: Sequence[str]) -> Recipe:

@@ -4,8 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from plainformer.data import Cleaned, Pairs, clean, fingerprint, read_pairs
-from plainformer.data.builtin import EMBEDDED, LANGUAGES
+from plainformer.data import Cleaned, Pairs, clean, fingerprint
 from plainformer.data.loader import PairLoader, SpecialIds
 from plainformer.data.packing import PackedLoader
 from plainformer.decode.settings import GenerationSettings
@@ -20,30 +19,12 @@ from plainformer.models.transformer import Transformer
 from plainformer.objective import TranslationObjective
 from plainformer.recipe import TranslationRecipe
 from plainformer.runs.held_out import divided, kept_pairs, split_line, split_pairs
+from plainformer.runs.pairs import read_pairs_of
 from plainformer.runs.pretrained import check_room, open_pretrained
 from plainformer.runs.samples import Samples, translations
 from plainformer.runs.task import Console, PreparedTask, Tokenizers
 from plainformer.runs.tokenizer_cache import learnt
 from plainformer.tokenizer import Tokenizer, train_bpe, train_character, train_word
-
-
-def read_pairs_of(recipe: TranslationRecipe, name: str, target_name: str | None = None) -> Pairs:
-    """One set of the recipe's data, by its name there, or by the names of its two sides.
-
-    Raises:
-        InputError: it is missing or broken.
-    """
-    data = recipe.data
-    if data.path is not None:
-        return read_pairs(data.path, name, data.source, data.target, columns=data.columns, target_name=target_name)
-    if data.embedded not in EMBEDDED:
-        raise InputError(f"no corpus {data.embedded!r} is built in", fix=f"there is {', '.join(EMBEDDED)}")
-    if LANGUAGES[data.embedded] != (data.source, data.target):
-        there = " to ".join(LANGUAGES[data.embedded])
-        raise InputError(f"the corpus {data.embedded} is {there}", where="data.source, data.target")
-    pairs = EMBEDDED[data.embedded](name)
-    origin = [f"{data.embedded}/{name}:{number}" for number in range(1, len(pairs) + 1)]
-    return Pairs([source for source, _ in pairs], [target for _, target in pairs], origin)
 
 
 class TranslationTask:

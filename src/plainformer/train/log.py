@@ -16,7 +16,7 @@ from plainformer.spelling import option
 
 def is_timing(name: str) -> bool:
     """Whether a metric is of the moment, not of the run: a run done again has another one."""
-    return name == "seconds" or name.endswith("_per_second")
+    return name in ("seconds", "compiling_seconds") or name.endswith("_per_second")
 
 
 class Log:
@@ -43,6 +43,7 @@ class Log:
             self._board = require("tensorboardX", extra="tensorboard").SummaryWriter(str(folder / "tensorboard"))
         self._began, self._from = time.monotonic(), start
         self._steps_that_compiled, self._seconds_of_those = 0, 0.0
+        self._compiling_seconds = 0.0  # since the last line of training
         self._compiling_since = self._began
         self._line = "training"
 
@@ -52,7 +53,13 @@ class Log:
         return f"{self._unit.replace(' ', '_')}_per_second"
 
     def metrics(self, kind: str, step: int, values: Mapping[str, Any]) -> None:
-        """Record a line of `kind` ("train" or "dev") for `step`. Raises WorkError where the disk refuses."""
+        """Record a line of `kind` ("train" or "dev") for `step`. Raises WorkError where the disk refuses.
+
+        A line of training also says how many of its seconds were spent compiling, if any.
+        """
+        if kind == "train" and self._compiling_seconds:
+            values = {**values, "compiling_seconds": self._compiling_seconds}
+            self._compiling_seconds = 0.0
         with _told(self._path):
             self._file.write(json.dumps({"step": step, "kind": kind, **values}, ensure_ascii=False) + "\n")
             self._file.flush()
@@ -83,7 +90,9 @@ class Log:
     def compiled(self) -> None:
         """That step is under way, or done; the time left is judged by the others."""
         self._steps_that_compiled += 1
-        self._seconds_of_those += time.monotonic() - self._compiling_since
+        spent = time.monotonic() - self._compiling_since
+        self._seconds_of_those += spent
+        self._compiling_seconds += spent
         if self._live:
             self.doing(self._line)
 

@@ -201,8 +201,23 @@ def test_a_file_in_place_of_the_folder_is_refused(tmp_path):
         fetch("multi30k", tmp_path / "file")
 
 
-def test_the_table_knows_the_real_text(shared_data):
-    for file in CORPORA["multi30k"].files:
+def test_a_file_that_is_not_packed_at_its_source_arrives_checked(server, tmp_path, monkeypatch):
+    text = TEXTS["val.en"]
+    server.bodies["/raw/val.en"] = text
+    files = (RemoteFile("val.en", len(text), None, sha256(text)),)
+    monkeypatch.setitem(CORPORA, "plain", Corpus("for tests", "http://127.0.0.1:9/raw/", files))
+    fetch("plain", tmp_path, base_url=server.url)
+    assert there(tmp_path) == {"val.en": text}
+    assert server.asked == ["/raw/val.en"]
+    server.bodies["/raw/val.en"] = text.replace(b"cat", b"cow")
+    with pytest.raises(WorkError, match="the checksum is wrong"):
+        fetch("plain", tmp_path / "other", base_url=server.url)
+    assert there(tmp_path / "other") == {}
+
+
+@pytest.mark.parametrize("name", ["multi30k", "multi30k-tok"])
+def test_the_table_knows_the_real_text(shared_data, name):
+    for file in CORPORA[name].files:
         assert sha256((shared_data / "multi30k" / file.name).read_bytes()) == file.sha256
 
 

@@ -22,6 +22,7 @@ from plainformer.serve.looks import Looks
 from plainformer.serve.security import Rates
 from running import ask, connected, running
 
+SMALL = Limits(hypotheses=6)  # of which an engine compiles few programs before it is ready
 GOOD = {"q": "ba", "source": "en", "target": "de"}
 
 
@@ -56,7 +57,7 @@ def of_writer(writer: TextGenerator, **limits: Any) -> House:
 
 def test_the_document_says_what_there_is(translator: Translator) -> None:
     models: Any = {"one": (translator, ("en", "de"))}
-    with running(house_of(models)) as url:
+    with running(house_of(models, limits=SMALL)) as url:
         found = ask(f"{url}/openapi.json").json
     assert found["openapi"].startswith("3.1")
     assert {(path, method.upper()) for path, kinds in found["paths"].items() for method in kinds} == {
@@ -73,7 +74,7 @@ def test_a_model_is_packed_once_for_all_who_look(translator: Translator) -> None
     packed: list[Any] = []
     models: Any = {"one": (translator, ("en", "de"))}
     looks = {"one": Looks(lambda: packed.append(1) or translator)}
-    with running(house_of(models, looks=looks)) as url, ThreadPoolExecutor(8) as pool:
+    with running(house_of(models, looks=looks, limits=SMALL)) as url, ThreadPoolExecutor(8) as pool:
         replies = [*pool.map(lambda _: ask(f"{url}/v1/look/one"), range(8))]
         assert ask(f"{url}/v1/look/two").status == 404
         page = ask(f"{url}/look/..%2f..%2fetc%2fpasswd")
@@ -88,7 +89,7 @@ def test_a_model_is_packed_once_for_all_who_look(translator: Translator) -> None
 def test_requests_are_counted_and_logged_without_texts(translator: Translator, writer: TextGenerator) -> None:
     lines: list[str] = []
     models: Any = {"one": (translator, ("en", "de")), "writer": (writer, None)}
-    with running(house_of(models), Doors(log=lines.append)) as url:
+    with running(house_of(models, limits=SMALL), Doors(log=lines.append)) as url:
         assert ask(f"{url}/translate?api_key=hidden", GOOD | {"q": "ba cb. Dc."}).status == 200
         ask(f"{url}/nothing/secret\u00e9".encode("ascii", "ignore").decode())
         done = ask(f"{url}/v1/completions", {"model": "writer", "prompt": "the ", "max_tokens": 7, "seed": 4}).json
@@ -115,14 +116,14 @@ def test_requests_are_counted_and_logged_without_texts(translator: Translator, w
 def test_texts_are_logged_where_that_is_asked_for(translator: Translator) -> None:
     lines: list[str] = []
     models: Any = {"one": (translator, ("en", "de"))}
-    with running(house_of(models), Doors(log=lines.append, log_texts=True)) as url:
+    with running(house_of(models, limits=SMALL), Doors(log=lines.append, log_texts=True)) as url:
         ask(f"{url}/translate", GOOD | {"api_key": "hidden"})
     assert json.loads(lines[0])["asked"] == GOOD
 
 
 def test_who_asks_too_often_waits(translator: Translator) -> None:
     models: Any = {"one": (translator, ("en", "de"))}
-    with running(house_of(models), Doors(a_minute=3)) as url:
+    with running(house_of(models, limits=SMALL), Doors(a_minute=3)) as url:
         replies = [ask(f"{url}/translate", GOOD) for _ in range(5)]
         assert [one.status for one in replies] == [200, 200, 200, 429, 429]
         assert 1 <= int({name.lower(): value for name, value in replies[4].headers.items()}["retry-after"]) <= 20
@@ -152,12 +153,12 @@ def test_rates_are_of_each_client_and_recover() -> None:
 def test_pages_of_other_sites_may_not_read_unless_told(translator: Translator) -> None:
     models: Any = {"one": (translator, ("en", "de"))}
     asking = {"Origin": "https://a.example", "Access-Control-Request-Method": "POST"}
-    with running(house_of(models)) as url:
+    with running(house_of(models, limits=SMALL)) as url:
         assert "access-control-allow-origin" not in {
             name.lower() for name in ask(f"{url}/translate", GOOD, headers=asking).headers
         }
         assert ask(f"{url}/translate", method="OPTIONS", headers=asking).status == 405
-    with running(house_of(models), Doors(origins=["https://a.example"])) as url:
+    with running(house_of(models, limits=SMALL), Doors(origins=["https://a.example"])) as url:
         headers = {name.lower(): value for name, value in ask(f"{url}/translate", GOOD, headers=asking).headers.items()}
         assert headers["access-control-allow-origin"] == "https://a.example"
         assert ask(f"{url}/translate", method="OPTIONS", headers=asking).status == 200
@@ -215,7 +216,7 @@ def test_too_much_is_refused_at_once_and_the_rest_is_answered(writer: TextGenera
 
 def test_a_deadline_is_said(writer: TextGenerator, endless: dict[str, Any]) -> None:
     models: Any = {"writer": (writer, None)}
-    house = house_of(models, bounds=Bounds(seconds=1e-6))  # over before a model can have said anything
+    house = house_of(models, limits=SMALL, bounds=Bounds(seconds=1e-6))  # over before a model can have said anything
     with running(house) as url:
         for stream in (False, True):
             reply = ask(f"{url}/v1/completions", endless | {"stream": stream})

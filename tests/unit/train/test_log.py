@@ -1,6 +1,7 @@
 """The line of progress: what it says while a program is compiled, and how long is left."""
 
 import io
+import json
 import re
 import sys
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from plainformer.train import log as module
-from plainformer.train.log import Log
+from plainformer.train.log import Log, is_timing
 
 VALUES: dict[str, Any] = {"loss": 1.0, "nll": 1.0, "learning_rate": 0.1, "target_tokens_per_second": 7.0}
 
@@ -102,3 +103,15 @@ def test_a_figure_that_rounds_to_zero_has_no_sign(
 ) -> None:
     opened().progress(1, VALUES | {"loss": -0.0, "nll": -1e-9})
     assert "loss 0.0000  nll 0.0000  " in capsys.readouterr().err
+
+
+def test_a_line_of_training_says_how_long_was_compiled_since_the_last(opened, clock, tmp_path):
+    log = opened()
+    clock.steps(log, 3, compiling=2, seconds=2.0)
+    log.metrics("dev", 3, {"nll": 1.0})
+    log.metrics("train", 3, VALUES)
+    clock.steps(log, 2, compiling=0)
+    log.metrics("train", 5, VALUES)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert [line.get("compiling_seconds") for line in lines] == [None, 124.0, None]
+    assert is_timing("compiling_seconds")

@@ -23,14 +23,20 @@ def drawn(tokens: int, d_in: int, d_out: int) -> list[np.ndarray]:
     return [random.normal(size=shape).astype(np.float32) for shape in shapes]
 
 
+@jax.jit
+def with_gradients(x: jax.Array, weight: jax.Array, bias: jax.Array, d_y: jax.Array) -> tuple[jax.Array, ...]:
+    y, backward = jax.vjp(fused_linear.fused_linear, x, weight, bias)
+    return y, *backward(d_y)
+
+
 @pytest.mark.parametrize("tokens", [1, 63, 64, 65, 1000])
 @pytest.mark.parametrize(("d_in", "d_out"), [(1, 16), (13, 112), (128, 128), (200, 48), (400, 256)])
 def test_gradients_are_as_defined(tokens: int, d_in: int, d_out: int) -> None:
     """Around the ends of tiles, blocks and parts. In float64, beside which float32's sums differ by their roundings."""
     x, weight, bias, d_y = drawn(tokens, d_in, d_out)
     assert fused_linear.serves_product(jnp.asarray(x), jnp.asarray(weight))
-    y, backward = jax.vjp(fused_linear.fused_linear, *map(jnp.asarray, (x, weight, bias)))
-    found, exact = (y, *backward(jnp.asarray(d_y))), [one.astype(np.float64) for one in (x, weight, bias, d_y)]
+    found = with_gradients(x, weight, bias, d_y)
+    exact = [one.astype(np.float64) for one in (x, weight, bias, d_y)]
     x, weight, bias, d_y = exact
     for one, right in zip(found, (x @ weight + bias, d_y @ weight.T, x.T @ d_y, d_y.sum(axis=0)), strict=True):
         np.testing.assert_allclose(one, right, rtol=1e-5, atol=2e-5 * max(np.abs(right).max(), 1.0))

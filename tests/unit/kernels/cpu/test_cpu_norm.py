@@ -52,8 +52,12 @@ def compare(ways: list[Callable[..., jax.Array]], gradient: jax.Array, *given: o
     """Values, and gradients of all that is given. Sums over tokens are as large as their number."""
     found = []
     for way in ways:
-        value, backward = jax.vjp(way, *given)
-        found.append(jax.tree.leaves((value, backward(gradient))))
+
+        def both(*given: object, way: Callable[..., jax.Array] = way) -> tuple[jax.Array, tuple[object, ...]]:
+            value, backward = jax.vjp(way, *given)
+            return value, backward(gradient)
+
+        found.append(jax.tree.leaves(jax.jit(both)(*given)))
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=2e-5, atol=2e-5 * np.abs(other).max())
 
@@ -156,8 +160,13 @@ def test_for_decoding_it_is_as_defined(kind: type[LayerNorm] | type[RMSNorm], sh
     norm, (x, y, _) = some_norm(kind, shape[-1]), drawn(*shape)
     found = InferenceNorm(norm)
     assert ("plainformer_norm" in str(jax.make_jaxpr(found)(x))) == (shape[-1] % 16 == 0)
-    np.testing.assert_allclose(found(x), defined(norm, x), rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(found.add(x, y, Dropout(0.0), None), defined(norm, x + y), rtol=1e-5, atol=1e-6)
+    for one, other in jax.jit(
+        lambda x, y: (
+            (found(x), defined(norm, x)),
+            (found.add(x, y, Dropout(0.0), None), defined(norm, x + y)),
+        )
+    )(x, y):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_for_decoding_a_token_that_nobody_wants_stays_no_number() -> None:

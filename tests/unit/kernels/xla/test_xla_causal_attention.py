@@ -1,5 +1,8 @@
 """The kernel for long causal texts against the definition of attention."""
 
+from collections.abc import Callable
+
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,10 +35,18 @@ def test_it_equals_the_definition_in_values_and_gradients(length: int, kept: str
     monkeypatch.setattr(causal_kernel, "MOST_KEPT", causal_kernel.MOST_KEPT if kept == "weights" else 0)
     mask = causal_mask(length).materialise()
     cotangent = jnp.asarray(np.random.default_rng(17).normal(size=(BATCH, HEADS, length, D_V)), jnp.float32)
-    expected, of_definition = jax.vjp(lambda q, k, v: attention.attention(q, k, v, mask)[0], *inputs(length))
-    output, of_kernel = jax.vjp(causal_attention, *inputs(length))
+
+    def with_gradients(run: Callable[..., jax.Array]) -> tuple[jax.Array, ...]:
+        def computed(*given: jax.Array) -> tuple[jax.Array, ...]:
+            output, gradients = jax.vjp(run, *given)
+            return output, *gradients(cotangent)
+
+        return jax.jit(computed)(*inputs(length))
+
+    expected, *of_definition = with_gradients(lambda q, k, v: attention.attention(q, k, v, mask)[0])
+    output, *of_kernel = with_gradients(causal_attention)
     np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-5)
-    for found, wanted in zip(of_kernel(cotangent), of_definition(cotangent), strict=True):
+    for found, wanted in zip(of_kernel, of_definition, strict=True):
         assert np.abs(wanted).max() > 0.1
         np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
 
@@ -53,10 +64,11 @@ def test_its_gradient_keeps_no_slices(kept: str, monkeypatch) -> None:
 
 def test_nothing_of_the_future_is_seen() -> None:
     length = 2 * LEAST + 40
-    query, key, value = inputs(length)
-    before = causal_attention(query, key, value)
+    run, (query, key, value) = jax.jit(causal_attention), inputs(length)
+    before = run(query, key, value)
     for changed in (LEAST - 1, LEAST, length - 1):
-        after = causal_attention(query, key.at[:, :, changed].add(3.0), value.at[:, :, changed].add(3.0))
+        there = 3.0 * (np.arange(length) == changed)[:, None].astype(np.float32)
+        after = run(query, np.asarray(key) + there, np.asarray(value) + there)
         np.testing.assert_array_equal(after[:, :, :changed], before[:, :, :changed])
         assert not np.allclose(after[:, :, changed], before[:, :, changed], atol=1e-3)
 
@@ -98,10 +110,11 @@ def test_a_layer_takes_it_for_a_long_causal_text(kv_heads: int | None, monkeypat
     monkeypatch.setattr(table, "TWINS", {"other": twins})
     layer = MultiHeadAttention(12, 3, 4, 4, bias=True, kv_heads=kv_heads, key=jax.random.key(0))
     x = jax.random.normal(jax.random.key(1), (2, 150, 12))
-    fast, mask = layer(x, causal_mask(150)), causal_mask(150)
+    run, mask = eqx.filter_jit(layer), causal_mask(150)
+    fast = run(x, mask)
     assert len(calls) == 1
     np.testing.assert_allclose(fast, layer(x, mask, trace=Trace({})), rtol=1e-5, atol=1e-5)
-    layer(x, AttentionMask(mask.materialise()))
-    layer(x[:, :100], causal_mask(100))
-    layer(x, None)
+    run(x, AttentionMask(mask.materialise()))
+    run(x[:, :100], causal_mask(100))
+    run(x, None)
     assert len(calls) == 1

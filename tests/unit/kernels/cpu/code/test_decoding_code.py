@@ -44,24 +44,34 @@ def int8(seed: int, d_out: int, d_in: int) -> jax.Array:
 @pytest.mark.parametrize(("d_in", "d_out"), [(2, 1), (47, 65), (512, 64), (514, 130), (1100, 200)])
 def test_products_are_those_of_the_digits(rows: int, d_in: int, d_out: int) -> None:
     """Against the rounded factors in float64: what is left is float32's rounding of some sums. And with a bias."""
-    x, weight, scale, bias = jnp.asarray(drawn(0, rows, d_in)), int8(1, d_out, d_in), drawn(2, d_out), drawn(3, d_out)
-    found = jax.jit(lambda x: PrepackedInt8Linear(weight, jnp.asarray(scale), jnp.asarray(bias), input_bits=16)(x))(x)
-    whole, x_scale = (np.asarray(part, np.float64) for part in to_whole_numbers(x, INPUT_LEVELS))
+    x, weight, scale, bias = drawn(0, rows, d_in), int8(1, d_out, d_in), drawn(2, d_out), drawn(3, d_out)
+    found, defined, rounded = jax.jit(
+        lambda x: (
+            PrepackedInt8Linear(weight, jnp.asarray(scale), jnp.asarray(bias), input_bits=16)(x),
+            matmul_w8a16(x, weight, jnp.asarray(scale)),
+            to_whole_numbers(x, INPUT_LEVELS),
+        )
+    )(x)
+    whole, x_scale = (np.asarray(part, np.float64) for part in rounded)
     exact = whole @ np.asarray(weight, np.float64).T * x_scale[:, None] * scale
     near = {"rtol": 1e-5, "atol": 1e-5 * np.abs(exact).max()}
     np.testing.assert_allclose(found, exact + bias, **near)
-    np.testing.assert_allclose(matmul_w8a16(x, weight, jnp.asarray(scale)), exact, **near)
+    np.testing.assert_allclose(defined, exact, **near)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 7, 33])
 @pytest.mark.parametrize(("d_in", "d_out"), [(2, 1), (47, 65), (512, 64), (514, 130), (2050, 200)])
 def test_products_of_bytes_are_what_they_are_defined_to_be(rows: int, d_in: int, d_out: int) -> None:
     """Both round inputs alike and add exactly, so that only the last roundings may differ. And with a bias."""
-    x, weight = jnp.asarray(drawn(0, rows, d_in)).at[-1].set(0.0), int8(1, d_out, d_in)
+    x, weight = drawn(0, rows, d_in), int8(1, d_out, d_in)
+    x[-1] = 0.0
     scale, bias = jnp.asarray(drawn(2, d_out)), jnp.asarray(drawn(3, d_out))
-    found = jax.jit(lambda x: PrepackedInt8Linear(weight, scale, bias, input_bits=8)(x))(x)
-    defined = matmul_w8a8(x, weight, scale)
-    np.testing.assert_allclose(found, defined + bias[None, :], rtol=1e-6, atol=1e-6 * np.abs(defined).max())
+    found, defined = jax.jit(
+        lambda x: (PrepackedInt8Linear(weight, scale, bias, input_bits=8)(x), matmul_w8a8(x, weight, scale))
+    )(x)
+    np.testing.assert_allclose(
+        found, np.asarray(defined) + np.asarray(bias), rtol=1e-6, atol=1e-6 * np.abs(defined).max()
+    )
 
 
 @pytest.mark.parametrize("bits", [8, 16])
@@ -148,7 +158,7 @@ def test_queries_of_nan_find_nan_and_the_others_what_they_would() -> None:
 )
 def test_attention_of_few_is_attention(queries: int, places: int, mask: str, kept: str) -> None:
     batch, heads, d_k, d_v = 3, 4, 6, 33
-    query = jnp.asarray(drawn(0, batch, heads, queries, d_k)) * 3
+    query = 3 * drawn(0, batch, heads, queries, d_k)
     keys, values = (drawn(seed, batch, heads, places, width).astype(kept) for seed, width in ((1, d_k), (2, d_v)))
     shapes = {"keys": (1, 1, 1, places), "beams": (batch, 1, queries, places), "heads": (batch, heads, 1, places)}
     shown = None
@@ -157,10 +167,13 @@ def test_attention_of_few_is_attention(queries: int, places: int, mask: str, kep
         shown[0] = np.arange(places) >= places // 2  # first ones hidden, as padding in front is
         shown[-1] &= mask != "beams"  # whole rows hidden: zeros
         shown = jnp.asarray(shown)
-    found = jax.jit(decode_attention)(query, jnp.asarray(keys), jnp.asarray(values), AttentionMask(shown))
+
+    def both(query: jax.Array, keys: jax.Array, values: jax.Array) -> tuple[jax.Array, jax.Array]:
+        wide = keys.astype(jnp.float32), values.astype(jnp.float32)
+        return decode_attention(query, keys, values, AttentionMask(shown)), attention(query, *wide, shown)[0]
+
+    found, expected = jax.jit(both)(query, keys, values)
     assert found.dtype == jnp.float32
-    wide = jnp.asarray(keys, jnp.float32), jnp.asarray(values, jnp.float32)
-    expected, _ = jax.jit(attention)(query, *wide, shown)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
 
 

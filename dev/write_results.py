@@ -1,0 +1,162 @@
+"""Write the tables of docs/results.md, and their curves, from results/.
+
+    python dev/write_results.py [FILE]
+
+What stands between `<!-- rows: GROUP -->` and `<!-- end -->` is written anew from the rows of that group and from what
+is recorded of them; all else on the page is left as it is. Curves (extra `plots`) are drawn into
+`figures/` beside FILE, if that folder is there.
+"""
+
+import math
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import fmean
+
+from plainformer.reproduce.record import Record, Run, read_record, spread
+from plainformer.reproduce.rows import Row, read_rows
+from plainformer.reproduce.say import DIGITS, name_of
+
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
+TABLE = re.compile(r"(<!-- rows: ([\w-]+) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
+HEAD = (
+    "row",
+    "published",
+    "theirs",
+    "ours, over seeds",
+    "metric",
+    "also",
+    "recipe",
+    "seeds: steps",
+    "training",
+    "commit",
+)
+DISTURBED = 1.1  # times what the steps would take at their median: other work shared the processor
+
+
+def main(target: Path) -> None:
+    """Write the page, and draw the curves; print where they are."""
+    rows = read_rows(RESULTS)
+    text = PAGE.read_text(encoding="utf-8")
+    target.write_text(TABLE.sub(lambda part: part[1] + table(part[2], rows) + part[3], text), encoding="utf-8")
+    print(target)
+    pictures = target.parent / "figures"
+    for group in dict.fromkeys(row.group for row in rows) if pictures.is_dir() else ():
+        draw(group, rows, pictures / picture(group))
+
+
+def picture(group: str) -> str:
+    """The file of the curves of a group."""
+    return f"results-{group}.svg"
+
+
+def table(group: str, rows: Sequence[Row]) -> str:
+    """The rows of a group, beside what was published, and what belongs under them."""
+    records = {row.name: (row, read_record(RESULTS, row.name)) for row in rows if row.group == group}
+    lines = [f"| {' | '.join(HEAD)} |", "|" + "---|" * len(HEAD)]
+    lines += [f"| {' | '.join(_cells(row, record))} |" for row, record in records.values()]
+    notes = [line for row, record in records.values() for line in _under(row, record)]
+    lines += ["", *notes] if notes else []
+    if any(record for _, record in records.values()):
+        lines += ["", f"![Curves of training and of the development set](figures/{picture(group)})"]
+    return "\n".join(lines) + "\n"
+
+
+def draw(group: str, rows: Sequence[Row], path: Path) -> None:
+    """The curves of a group's recorded runs, as SVG; nothing where none is recorded."""
+    from plainformer.figures.recorded import chart_of_recorded
+    from plainformer.inspect.chart import save
+
+    found = {row.name: record for row in rows if row.group == group and (record := read_record(RESULTS, row.name))}
+    if found:
+        panels = {
+            name: {run.seed: {"train": run.train, "dev": run.dev} for run in record.runs}
+            for name, record in found.items()
+        }
+        save(chart_of_recorded(panels), path)
+        print(path)
+
+
+def _cells(row: Row, record: Record | None) -> list[str]:
+    published = row.published
+    source = "" if published is None else published.source
+    source = f"[{source}]({published.url})" if published and published.url else source
+    theirs = f"{published.value:g}" if published and published.value is not None else ""
+    theirs += f" (perplexity {published.perplexity:g})" if published and published.perplexity else ""
+    begin = [f"`{row.name}`: {row.about}", source, theirs]
+    recipe = ", ".join([f"[{Path(row.recipe).stem}](../{row.recipe})", *(f"`{change}`" for change in row.set)])
+    if record is None or not record.runs:
+        return [*begin, "not run yet", name_of(row.metric), "", recipe, "", "", ""]
+    runs = record.runs
+    ended = [run for run in runs if run.status == "finished"]
+    ours = f"**{spread(record.values(row.metric), DIGITS[row.metric])}**" if ended else "not finished, see below"
+    counts = dict.fromkeys(run.steps for run in runs)
+    steps = "; ".join(f"{', '.join(str(run.seed) for run in runs if run.steps == one)}: {one:,}" for one in counts)
+    commits = ", ".join(dict.fromkeys(run.commit for run in runs))
+    shown = ended or runs
+    return [*begin, ours, _metric(row, shown[0]), _also(row, ended), recipe, steps, _time(shown), commits]
+
+
+def _metric(row: Row, run: Run) -> str:
+    score = run.score(row.metric)
+    if score is None or score.ref_len is None:
+        return name_of(row.metric)
+    theirs = row.published.ref_len if row.published else None
+    also = f" (theirs {theirs:,})" if theirs not in (None, score.ref_len) else ""
+    return f"{name_of(row.metric)}, {_short(score.signature)}; reference length {score.ref_len:,}{also}"
+
+
+def _short(signature: str) -> str:
+    return ", ".join(part for part in signature.split("|") if part.startswith(("tok:", "case:")))
+
+
+def _also(row: Row, runs: Sequence[Run]) -> str:
+    """The other figures, means over seeds."""
+    found = []
+    for at, score in enumerate(runs[0].scores if runs else ()):
+        if score is runs[0].score(row.metric):
+            continue
+        mean = fmean(run.scores[at].value for run in runs)
+        how = f" ({_short(score.signature)})" if score.metric == "bleu" else ""
+        found.append(f"{name_of(score.metric)}{how} {mean:.{DIGITS[score.metric]}f}")
+    if runs and runs[0].scores[0].metric == "bleu":
+        found.append(f"perplexity {spread([math.exp(run.likelihood['nll']) for run in runs])}")
+    return "; ".join(found)
+
+
+def _time(runs: Sequence[Run]) -> str:
+    spent = fmean(run.seconds for run in runs)
+    alone = fmean(run.steps * run.step_seconds for run in runs)
+    shared = f" (shared; {_minutes(alone)} at the median step)" if spent > DISTURBED * alone + 30 else ""
+    compiling = fmean(run.compiling_seconds for run in runs)
+    shared += f", {_minutes(compiling)} of it compiling" if compiling else ""
+    return f"{_minutes(spent)}{shared} on {', '.join(dict.fromkeys(run.processor for run in runs))}"
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.1f} min" if seconds < 5940 else f"{seconds / 3600:.1f} h"
+
+
+def _under(row: Row, record: Record | None) -> list[str]:
+    """What belongs under the table: what is not the same as what was published, notes, unfinished runs, comparisons."""
+    published = row.published.note if row.published else ""
+    said = [*([f"Not the same: {published}."] if published else []), *([f"{row.note}."] if row.note else [])]
+    for run in record.runs if record else ():
+        if run.status != "finished":
+            last = f", dev {run.dev['nll'][-1]:.3f} nats a token" if run.dev else ""
+            on = f"`plainformer reproduce {row.name} --seed {run.seed}` goes on"
+            said.append(
+                f"Seed {run.seed}: {run.status} after {run.steps:,} of {run.planned:,} steps{last}; {run.why or on}."
+            )
+        elif run.note:
+            said.append(f"Seed {run.seed}: {run.note}.")
+    for one in record.comparisons if record else ():
+        by = f"{one.difference:+.2f} BLEU, p = {one.p_value:.3f}"
+        said.append(f"Seed {one.seed} beside `{one.baseline}` (paired bootstrap, {one.samples:,} samples): {by}.")
+    return [f"- `{row.name}`: {' '.join(said)}"] if said else []
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else PAGE)
