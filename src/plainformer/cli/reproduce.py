@@ -42,12 +42,12 @@ def reproduce(
     ] = None,
     note: Annotated[str, typer.Option(help="With --record: what a reader of the run should know.")] = "",
 ) -> None:
-    """Reproduce a published result: train by the row's recipe, score, and compare.
+    """Train a published result anew, or check it.
 
-    A run that was stopped goes on. Printed are its figure, what is recorded of the row (mean and range over seeds) and
-    what was published. With --check nothing is trained: the recorded outputs are scored again, and the exit code is 1
-    where they differ from what was recorded; the text is read where it is, and where it is not, checked is what can be
-    without it. plainformer reproduce alone lists the rows.
+    The row's recipe is trained, or its run goes on where it was stopped; it is scored, and compared with what is
+    recorded of the row (mean and range over seeds) and with what was published. With --check nothing is trained: the
+    recorded outputs are scored again, and the exit code is 1 where they differ from what was recorded; where the text
+    is not at hand, checked is what can be without it. plainformer reproduce alone lists the rows.
     """
     from plainformer.reproduce.rows import find_row, read_rows, results_folder
 

@@ -212,7 +212,7 @@ def _status(run: Path, recipe: Recipe, points: tuple[Point, ...]) -> tuple[Statu
 
 def _total(points: tuple[Point, ...], metric: str) -> float:
     """Of all lines of training."""
-    return sum(point.value for point in points if (point.kind, point.metric) == ("train", metric))
+    return sum((point.value for point in points if (point.kind, point.metric) == ("train", metric)), start=0.0)
 
 
 def _times(points: tuple[Point, ...]) -> tuple[float, float]:
