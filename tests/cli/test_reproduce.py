@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import shutil
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -385,5 +386,7 @@ def test_every_row_is_as_it_was_recorded(cli) -> None:
     """By the text where it is; where it is not, by all that can be told without it."""
     shared = ROOT.parent / "shared" / "data"
     place = ("--data", shared) if shared.is_dir() else ()
+    began = time.process_time()
     said = cli("reproduce", "--check", "--results", ROOT / "results", *place).written()
+    assert time.process_time() - began < 60.0  # seconds of a processor, for all rows
     assert "demo: 1 seed: scored again, as recorded\n" in said

@@ -81,7 +81,7 @@ def _check(rows: "list[Row] | tuple[Row, ...]", folder: Path, data: Path | None)
 
     wrong = empty = 0
     for row in rows:
-        found = check_row(row, folder, data)
+        found = check_row(row, folder, data, draws=len(rows) == 1)
         wrong += bool(found.differences)
         if found.runs or found.differences or len(rows) == 1:
             typer.echo(str(found))

@@ -52,12 +52,13 @@ class Checked:
         return f"{self.name}: {seeds}: scored again, as recorded"
 
 
-def check_row(row: Row, folder: Path, data: Path | None = None) -> Checked:
+def check_row(row: Row, folder: Path, data: Path | None = None, *, draws: bool = True) -> Checked:
     """Check all runs of a row.
 
     Args:
         folder: of the rows.
         data: where the text is, instead of where the recipe says (`rows.moved_to`).
+        draws: make the draws of the paired bootstrap again, too, which take half a second a seed.
 
     Raises:
         InputError: the recipe or the record cannot be read.
@@ -71,7 +72,7 @@ def check_row(row: Row, folder: Path, data: Path | None = None) -> Checked:
     finished = [run for run in record.runs if run.status == "finished"]
     for run in finished:
         found += [f"seed {run.seed}: {what}" for what in _of_run(row, run, recipe, folder, references)]
-    if references is not None and references.targets and not found:
+    if draws and references is not None and references.targets and not found:
         beside = comparisons(row, record, folder, references.targets, scorings_of(row, recipe)[0])
         if not all_close(record.comparisons, beside):
             found.append(f"the comparison with {row.compared_with} is not the one recorded: record a run of it again")
