@@ -5,12 +5,14 @@ function that has arguments checked before the call and, with the result, again 
 operation. Here they are checked once each, within jaxtyping's context, which knows the axes of a call.
 """
 
+import warnings
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import isfunction
 from typing import Any
 
 import jaxtyping
+from beartype.roar import BeartypeDecorHintPep585DeprecationWarning
 
 _decorate = jaxtyping.jaxtyped
 
@@ -21,7 +23,9 @@ def checked(function: Any = None, *, typechecker: Any) -> Any:
         return partial(checked, typechecker=typechecker)
     if not isfunction(function):
         return _decorate(function, typechecker=typechecker)
-    run: Callable[..., Any] = typechecker(function)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BeartypeDecorHintPep585DeprecationWarning)  # of what Optax annotates by
+        run: Callable[..., Any] = typechecker(function)
     axes = _decorate("context")
 
     @wraps(function)
