@@ -15,6 +15,7 @@ import variants
 from plainformer.decode import GenerationSettings, Hypothesis, generate, reference, score_pairs
 from plainformer.folder import ModelFolder, save_folder
 from plainformer.models import Transformer, TransformerConfig
+from plainformer.quantize.prepare import prepare
 from plainformer.tokenizer.word import train_word
 
 PAD, BOS, EOS = 3, 0, 5
@@ -90,6 +91,26 @@ def test_the_batch_does_not_change_a_sentence(model: Transformer, found: list[li
     for index, hypotheses in zip(reversed(short), alone, strict=True):
         assert [(one.ids, one.finished) for one in hypotheses] == [(one.ids, one.finished) for one in found[index]]
         np.testing.assert_allclose([one.score for one in hypotheses], [one.score for one in found[index]], **CLOSE)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize("d_k", [6, 16])
+def test_in_w8a8_neither_batch_nor_padding_nor_moment_changes_a_bit(d_k: int, beam: int) -> None:
+    """A last bit that differs is another level of the next rounding to eight bits, and soon another output.
+
+    Sentences of a few tokens to a few dozen: alone, each at its own width; all in one pool of the longest's, in which
+    they begin when others end, and move on to more slots; and in another order in a pool of few.
+    """
+    config = dataclasses.replace(PAPER, max_len=99, d_k=d_k, d_v=d_k, position="sinusoidal")
+    model = prepare(eqx.filter_jit(_large)(config, jax.random.key(11)), "w8a8")
+    draw = np.random.default_rng(2)
+    sources = [draw.integers(0, 23, length).tolist() for length in draw.integers(0, 45, size=40)]
+    settings = dataclasses.replace(SETTINGS, beam_size=beam, n_best=1, max_ratio=1.5)
+    alone = [generate(model, [source], settings, **IDS)[0] for source in sources]
+    lengths = [one.length for (one,) in alone]
+    assert min(lengths) < 8 < 40 < max(lengths)
+    assert generate(model, sources, settings, **IDS) == alone
+    assert generate(model, sources[::-1], settings, batch_tokens=256, **IDS) == alone[::-1]
 
 
 def test_a_beam_of_one_is_greedy(any_model: Transformer) -> None:

@@ -96,7 +96,7 @@ class Bucket:
                 do(advance_by, (self.query, ONE), vacant(like, size))
                 for new in self.sizes:
                     if self._may_join(new, size):
-                        do(join, vacant(like, new), np.full(new, size, np.int32), vacant(like, size))
+                        do(join, (self.query, vacant(like, new)), np.full(new, size, np.int32), vacant(like, size))
             if number + 1 < len(self.slots):
                 more = self.slots[number + 1] - slots
                 like, *_ = [do(moved_on, self.query, vacant(like, size), np.int32(0), more) for size in self.sizes]
@@ -147,7 +147,7 @@ class Stage:
         free = iter([row for row, owner in enumerate(self._owners) if owner is None])
         nowhere = len(self._owners)
         seats = [nowhere if job is None else next(free) for job in jobs] + [nowhere] * (rows - len(jobs))
-        self._search = join(new, np.array(seats, np.int32), self._search)
+        self._search = join((self._bucket.query, new), np.array(seats, np.int32), self._search)
         for seat, job in zip(seats, jobs, strict=False):
             if job is not None:
                 self._owners[seat] = job
@@ -170,7 +170,7 @@ class Stage:
         active, steps = active_rows(search), np.asarray(search.step)
         rows = [row for row, owner in enumerate(self._owners) if owner is not None and not active[row]]
         ended = self._ended(rows)
-        if not rows and (steps == before).all():  # no slot was free
+        if not rows and (steps == before).all():  # one has filled all slots
             long = active & (steps >= filled(self._slots))
             rows = [row for row, owner in enumerate(self._owners) if owner is not None and long[row]]
             assert rows  # or nothing would ever be free
@@ -215,5 +215,5 @@ class Stage:
         rows = [row for row, owner in enumerate(owners) if owner is not None]
         seats = np.full(len(owners), size, np.int32)
         seats[rows] = range(len(rows))
-        self._search = join(before, seats, self._search)
+        self._search = join((self._bucket.query, before), seats, self._search)
         self._owners[: len(rows)] = [owners[row] for row in rows]

@@ -33,11 +33,11 @@ def test_all_who_come_go_and_are_left_find_their_programs_ready(
 
     def visited(program: Any, *arguments: Any) -> Search:
         if program is beam_stage.join:
-            note(ready, arguments[0], arguments[2])
+            note(ready, arguments[0][1], arguments[2])
         return like
 
-    def joined(new: Search, _: Any, search: Search) -> Search:
-        note(run, new, search)
+    def joined(joining: tuple[Any, Search], _: Any, search: Search) -> Search:
+        note(run, joining[1], search)
         return search
 
     bucket._visit(visited)
