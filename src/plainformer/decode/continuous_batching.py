@@ -216,10 +216,26 @@ def admit(
     """The search, whose memory this takes, with more sources: ids, what of them is real, bounds, and their rows. What
     is for the row after the last is dropped."""
     source, source_valid, max_lengths, rows = arriving
-    beam, slots = search.tokens.shape[1:]
-    new = begun(model, source, source_valid, max_lengths, constraints, beam, slots)
-    new = eqx.tree_at(lambda s: s.start, new, jnp.full_like(new.start, search.next_slot))
-    return jax.tree.map(lambda all, some: all.at[rows].set(some, mode="drop"), search, new)
+    new = begun(model, source, source_valid, max_lengths, constraints, search.tokens.shape[1], slots=0)
+    return _seated(new, rows, search, constraints)
+
+
+@compiled(donate=(2,))
+def seat(new: Search, rows: Int[Array, " new"], search: Search, constraints: Constraints) -> Search:
+    """The search, whose memory this takes, with sentences that begin, read without slots, in these rows of it. What is
+    for the row after the last is dropped."""
+    return _seated(new, rows, search, constraints)
+
+
+def _seated(new: Search, rows: Int[Array, " new"], search: Search, constraints: Constraints) -> Search:
+    """Of a cache without slots nothing is moved: what others left in those of the search is hidden."""
+    unwritten = jnp.full((*new.tokens.shape[:2], search.tokens.shape[2]), constraints.pad, jnp.int32)
+    begins = eqx.tree_at(
+        lambda s: (s.start, s.ancestors, s.tokens, s.finished.tokens),
+        new,
+        (jnp.full_like(new.start, search.next_slot), jnp.full_like(unwritten, -1), unwritten, unwritten),
+    )
+    return jax.tree.map(lambda all, some: all.at[rows].set(some, mode="drop") if some.size else all, search, begins)
 
 
 @compiled(donate=(1,))
@@ -227,44 +243,42 @@ def hand_over(leaving: tuple[Query, Search, Int[Array, " new"], Int[Array, " new
     """The search `into`, whose memory this takes, with rows of another that has so many slots less: which rows they
     are, and which they become. What is for the row after the last is dropped."""
     query, search, rows, seats = leaving
-    return _joined(query, _moving_on(query, search, rows, more), seats, into)
+    some = _unrolled(query, jax.tree.map(lambda leaf: leaf[rows], search), more)
+    slot = jnp.where(into.active.any(), into.next_slot, 0)
+    return _joined(turned(query, some, slot - some.step), seats, into)
 
 
 @compiled
-def moved_on(query: Query, search: Search, row: Int[Array, ""], more: int) -> Search:
-    """One row of a search, by itself, with so many slots more."""
-    return _moving_on(query, search, row[None], more)
+def moved_on(query: Query, search: Search, row: Int[Array, ""], slot: Int[Array, ""], more: int) -> Search:
+    """One row of a search, by itself, with so many slots more, its next token to go to this one."""
+    some = _unrolled(query, jax.tree.map(lambda leaf: leaf[row][None], search), more)
+    return turned(query, some, slot - some.step)
 
 
 @compiled(donate=(2,))
-def join(joining: tuple[Query, Search], rows: Int[Array, " new"], search: Search) -> Search:
-    """The search, whose memory this takes, with the rows of another, of as many slots, in these rows of it. What is for
-    the row after the last is dropped."""
-    return _joined(*joining, rows, search)
+def join(new: Search, rows: Int[Array, " new"], search: Search) -> Search:
+    """The search, whose memory this takes, with the rows of another, of as many slots, in these rows of it; all that
+    live take the same slot next. What is for the row after the last is dropped."""
+    return _joined(new, rows, search)
 
 
-def _moving_on(query: Query, search: Search, rows: Int[Array, " some"], more: int) -> Search:
-    """Some rows, with so many slots more."""
-    some = jax.tree.map(lambda leaf: leaf[rows], search)
-    return widened(query, turned(query, some, jnp.zeros_like(some.start)), more)
+def _unrolled(query: Query, search: Search, more: int) -> Search:
+    """The search with so many slots more, its sentences in the first ones."""
+    return widened(query, turned(query, search, jnp.zeros_like(search.start)), more)
 
 
-def _joined(query: Query, new: Search, rows: Int[Array, " new"], search: Search) -> Search:
-    """The search with the rows of another, turned so that all that live take the same slot next."""
-    after = jnp.where(search.active.any(), search.next_slot, new.next_slot)
-    starts = (after - new.step) % search.tokens.shape[2]
-    has_to_turn = jnp.any((starts != new.start) & new.active & (new.step > 0))
-    there = jax.lax.cond(
-        has_to_turn,
-        lambda: turned(query, new, starts),
-        lambda: eqx.tree_at(lambda s: s.start, new, starts),
-    )
-    return jax.tree.map(lambda all, some: all.at[rows].set(some, mode="drop"), search, there)
+def _joined(new: Search, rows: Int[Array, " new"], search: Search) -> Search:
+    return jax.tree.map(lambda all, some: all.at[rows].set(some, mode="drop"), search, new)
 
 
 def _nobody(query: Query, like: Search, size: int, more: int) -> Search:
     """A search with so many rows, and so many slots more, and no sentence in any."""
-    return vacant(jax.eval_shape(lambda search: widened(query, search, more), like), size)
+    return vacant(shape_with(query, like, more), size)
+
+
+def shape_with(query: Query, like: Search, more: int) -> Search:
+    """The shape of a search with so many slots more."""
+    return jax.eval_shape(lambda search: widened(query, search, more), like)
 
 
 def vacant(like: Search, size: int) -> Search:
