@@ -14,7 +14,10 @@ import variants
 
 from plainformer.decode import GenerationSettings, Hypothesis, generate, reference, score_pairs
 from plainformer.folder import ModelFolder, save_folder
+from plainformer.kernels.cpu import registry
 from plainformer.models import Transformer, TransformerConfig
+from plainformer.quantize.linear import Precision
+from plainformer.quantize.prepare import prepare
 from plainformer.tokenizer.word import train_word
 
 PAD, BOS, EOS = 3, 0, 5
@@ -97,6 +100,28 @@ def test_the_batch_does_not_change_a_sentence(model: Transformer, found: list[li
     for index, hypotheses in zip(reversed(short), alone, strict=True):
         assert [(one.ids, one.finished) for one in hypotheses] == [(one.ids, one.finished) for one in found[index]]
         np.testing.assert_allclose([one.score for one in hypotheses], [one.score for one in found[index]], **CLOSE)
+
+
+@pytest.mark.parametrize(("weights", "beam", "d_k"), [("w8a8", 1, 6), ("w8a8", 4, 16), ("int8", 3, 6)])
+def test_in_int8_neither_batch_nor_padding_nor_moment_changes_a_bit(weights: Precision, beam: int, d_k: int) -> None:
+    """A last bit that differs is another level of the next rounding to eight bits, and soon another output.
+
+    Outputs of a few tokens to a few dozen, as long as they may be: alone, each source at its own width; all in one pool
+    of the longest's, in which they begin when others end, and move on to more slots; and in another order in a pool of
+    few.
+    """
+    assert registry.is_ready("decoding")
+    config = dataclasses.replace(PAPER, max_len=99, d_k=d_k, d_v=d_k, position="sinusoidal")
+    model = prepare(eqx.filter_jit(_large)(config, jax.random.key(11)), weights)
+    draw = np.random.default_rng(2)
+    sources = [draw.integers(0, 23, length).tolist() for length in draw.integers(0, 45, size=40)]
+    changes: dict[str, Any] = {"beam_size": beam, "n_best": 1, "max_ratio": 1.5, "no_repeat_ngram": 3}
+    settings = dataclasses.replace(SETTINGS, **changes, suppress_tokens=(EOS,))
+    alone = [generate(model, [source], settings, **IDS)[0] for source in sources]
+    lengths = [one.length for (one,) in alone]
+    assert min(lengths) < 8 < 40 < max(lengths)
+    assert generate(model, sources, settings, **IDS) == alone
+    assert generate(model, sources[::-1], settings, batch_tokens=256, **IDS) == alone[::-1]
 
 
 @pytest.mark.parametrize("any_model", OTHER_STEPS, indirect=True)

@@ -24,9 +24,10 @@ hypotheses do not count: K are extended at every step, the K best finished ones 
 How it is computed: the rows of a beam are tokens side by side in one sequence, and share the state of the decoder.
 Every step takes one slot of the state, which is a place for each row; a mask lets a row see the places of its own
 ancestors (`Search.ancestors`). So a reordered beam copies these row numbers and no keys or values, and those of the
-source are there once for all rows. A slot is free again when no active sentence has anything in it, so that a sentence
-may begin when another ends (`continuous_batching.py`); the loop stops when all slots are taken, and can go on with
-more. The decoder is told which rows have no hypothesis: a third of the rows, in searches that share a batch.
+source are there once for all rows. Slots are a ring: those of a sentence follow each other, whoever else is searched
+beside it, and one may begin when another ends (`continuous_batching.py`); the loop stops when a sentence has filled
+all, and can go on with more. The decoder is told which rows have no hypothesis: a third of the rows, in searches that
+share a batch.
 """
 
 from functools import partial
@@ -150,6 +151,7 @@ def first(
         decoder=decoder,
         max_lengths=max_lengths,
         step=none,
+        start=none,
         last=jnp.repeat(last[:, None], beam, axis=1),
         ancestors=jnp.full((batch, beam, slots), -1, jnp.int32),
         tokens=unwritten,
@@ -162,7 +164,7 @@ def first(
 
 
 def run(query: Query, search: Search) -> Search:
-    """Go on until no sentence lives, with four times the slots whenever none is free."""
+    """Go on until no sentence lives, with four times the slots whenever one has filled all; all began at once."""
     while True:
         search = advance((query, np.int32(0)), search)
         if not active_rows(search).any():
@@ -173,23 +175,24 @@ def run(query: Query, search: Search) -> Search:
 
 @compiled(donate=(1,))
 def advance(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
-    """Step after step until no more than `how[1]` sentences live, or no slot is free. Takes the memory of `search`."""
+    """Step after step until no more than `how[1]` sentences live, or one has filled all slots. Takes the memory of
+    `search`."""
     query, enough = how
 
     def goes_on(search: Search) -> Bool[Array, ""]:
-        return (search.active.sum() > enough) & ~jnp.all(_taken(search))
+        return (search.active.sum() > enough) & ~search.is_full
 
     return jax.lax.while_loop(goes_on, partial(_advance, query), search)
 
 
 @compiled(donate=(1,))
 def advance_by(how: tuple[Query, Int[Array, ""]], search: Search) -> Search:
-    """So many steps, or fewer where no sentence lives or no slot is free. Takes the memory of `search`."""
+    """So many steps, or fewer where no sentence lives or one has filled all slots. Takes the memory of `search`."""
     query, steps = how
 
     def goes_on(carried: tuple[Int[Array, ""], Search]) -> Bool[Array, ""]:
         done, search = carried
-        return (done < steps) & search.active.any() & ~jnp.all(_taken(search))
+        return (done < steps) & search.active.any() & ~search.is_full
 
     def step(carried: tuple[Int[Array, ""], Search]) -> tuple[Int[Array, ""], Search]:
         return carried[0] + 1, _advance(query, carried[1])
@@ -203,7 +206,7 @@ def active_rows(search: Search) -> Bool[np.ndarray, " batch"]:
 
 
 def widened(query: Query, search: Search, slots: int) -> Search:
-    """The search with so many slots more."""
+    """The search with so many slots more; its sentences have their first tokens in the first (`turned`)."""
     beam = search.last.shape[1]
 
     def filled(values: Array, filler: int) -> Array:
@@ -224,6 +227,20 @@ def widened(query: Query, search: Search, slots: int) -> Search:
 with_more_slots = compiled(widened)
 
 
+def turned(query: Query, search: Search, starts: Int[Array, " batch"]) -> Search:
+    """The search with the first tokens of its sentences in these slots, and the others after them."""
+    (_, beam, slots), by = search.tokens.shape, starts - search.start
+    return eqx.tree_at(
+        lambda s: (s.decoder, s.start, s.ancestors),
+        search,
+        (
+            query.model.turn(search.decoder, by * beam),
+            starts % slots,
+            jax.vmap(partial(jnp.roll, axis=1))(search.ancestors, by),
+        ),
+    )
+
+
 def ranked(search: Search, n_best: int) -> Hypotheses:
     """The finished hypotheses, best first, as NumPy arrays. Places are in the order of finishing, which stays among
     equals."""
@@ -241,10 +258,11 @@ def ranked(search: Search, n_best: int) -> Hypotheses:
 
 def _advance(query: Query, search: Search) -> Search:
     batch, beam, _ = search.ancestors.shape
-    slot = jnp.argmin(_taken(search)).astype(jnp.int32)  # the first that is free
+    slot = search.next_slot
     ancestors = search.ancestors.at[:, :, slot].set(jnp.arange(beam)[None, :])
     place, positions = query.before + slot * beam, query.read + search.step[:, None]
-    slots = CacheSlots(place, positions, AttentionMask(_visible(query, ancestors)), active=search.logprobs > -jnp.inf)
+    mask = AttentionMask(_visible(query, ancestors), start=_earliest(query, search))
+    slots = CacheSlots(place, positions, mask, active=search.logprobs > -jnp.inf)
     logits, decoder = query.model.extend(search.last, search.decoder, slots)
     candidates = _candidates(query, search, logits.reshape(batch * beam, -1))
     return extended(query, eqx.tree_at(lambda s: (s.decoder, s.ancestors), search, (decoder, ancestors)), candidates)
@@ -260,9 +278,11 @@ def _candidates(query: Query, search: Search, logits: Float[Array, "rows vocab"]
     return Candidates(next_logprobs(*given), None)
 
 
-def _taken(search: Search) -> Bool[Array, " slots"]:
-    """The slots in which a sentence that lives has something."""
-    return jnp.any((search.ancestors >= 0) & search.active[:, None, None], axis=(0, 1))
+def _earliest(query: Query, search: Search) -> Int[Array, ""] | None:
+    """The place with which the ring begins, when this step has taken its own; None where the prompt's come before, of
+    which there is but one, so that no sentence begins when another ends."""
+    _, beam, slots = search.tokens.shape
+    return None if query.before else (search.next_slot + 1) % slots * beam
 
 
 def _visible(query: Query, ancestors: Int[Array, "batch beam slots"]) -> Bool[Array, "batch 1 beam places"]:

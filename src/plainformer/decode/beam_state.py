@@ -40,6 +40,8 @@ class Search(eqx.Module):
     decoder: the model's state; every leaf has the batch as its first axis.
     max_lengths: the most tokens of each sentence; 0 where there is none.
     step: how many tokens a sentence's live hypotheses have.
+    start: the slot of their first one. Slots are a ring: their next token goes to the slot after the last, which is the
+        same one for all sentences.
     last: the token that each row consumes next.
     ancestors: the row in which a hypothesis, or its ancestor, stood in a slot; -1 in the slots of other sentences.
     finished: those that left the beam, `count` of them.
@@ -48,6 +50,7 @@ class Search(eqx.Module):
     decoder: Any
     max_lengths: Int[Array, " batch"]
     step: Int[Array, " batch"]
+    start: Int[Array, " batch"]
     last: Int[Array, "batch beam"]
     ancestors: Int[Array, "batch beam slots"]
     tokens: Int[Array, "batch beam slots"]
@@ -58,3 +61,14 @@ class Search(eqx.Module):
     @property
     def active(self) -> Bool[Array, " batch"]:
         return jnp.any(self.logprobs > -jnp.inf, axis=1)
+
+    @property
+    def next_slot(self) -> Int[Array, ""]:
+        """The slot of the next token of all sentences."""
+        after = (self.start + self.step) % self.tokens.shape[2]
+        return jnp.max(jnp.where(self.active, after, 0))
+
+    @property
+    def is_full(self) -> Bool[Array, ""]:
+        """Whether a sentence that lives has a token in every slot."""
+        return jnp.any(self.active & (self.step >= self.tokens.shape[2]))

@@ -108,6 +108,7 @@ def _full(query: Query, search: Search, candidates: Candidates) -> Search:
         decoder=search.decoder,
         max_lengths=search.max_lengths,
         step=both.step,
+        start=search.start,
         last=_rows(both.last, rows),
         ancestors=_rows(both.ancestors, rows),
         tokens=_rows(both.tokens, rows),

@@ -2,7 +2,7 @@
 
 A batch that waits for its longest output computes as many steps for the rest in vain; here it would be a third of all
 steps. And every step looks at every slot, of which there must be as many as the longest output has tokens: a few that
-grow long would make each step dear for all. So where no slot is free, those that have filled three quarters of them or
+grow long would make each step dear for all. So where one has filled all slots, those that have filled three quarters or
 more move on, to a stage of eight times as many slots and half the rows. Few of a stage's sentences do, and every stage
 is a program to compile.
 """
@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from plainformer.decode.batch import in_parts, pad_rows, shaped
-from plainformer.decode.beam import active_rows, advance, begin, begun, ranked, widened
+from plainformer.decode.beam import active_rows, advance, begin, begun, ranked, turned, widened
 from plainformer.decode.beam_state import SLOTS, Query, Search
 from plainformer.decode.constraints import Constraints
 from plainformer.decode.protocols import EncoderDecoder, Hypothesis
@@ -25,7 +25,7 @@ from plainformer.shapes import Array, Bool, Ids, Int, Valid
 
 LEAST = 32  # rows of a stage, beams counted: it reads all weights, which for few rows takes longer than computing
 FREE = 2  # rows of a stage are filled again when one in so many is free
-SPARE = 4  # slots that whoever moves on need not have filled: one in so many
+SPARE = 4  # slots that whoever moves on beside another need not have filled: one in so many
 GROWTH = 8  # from the slots of a stage to the slots of the next
 
 Found = list[tuple[int, list[Hypothesis]]]
@@ -128,16 +128,10 @@ def search_pool(
 
 
 def cache_buckets(first: int, longest: int) -> list[int]:
-    """The slots of each stage, the `first` ones given, for outputs of up to so many tokens.
-
-    The slots of a stage are all taken only when one of its sentences has filled all but those that others brought from
-    the stage before and it did not, a quarter of that one's. So there is always one that may move on; and in the last
-    stage, which has this quarter to spare, it would have ended before.
-    """
+    """The slots of each stage, the `first` ones given, for outputs of up to so many tokens."""
     slots = [min(first, longest)]
     while slots[-1] < longest:
-        last = GROWTH * slots[-1] >= longest
-        slots.append(longest + slots[-1] // SPARE if last else GROWTH * slots[-1])
+        slots.append(min(GROWTH * slots[-1], longest))
     return slots
 
 
@@ -177,7 +171,7 @@ class _Stage:
             if ended := self._leave(~active):
                 found = ranked(search, self._query.n_best).unbatch(list(ended))
                 yield list(zip(ended.values(), found, strict=True))
-            if active.sum() > enough:  # the other reason to stop: no slot was free
+            if active.sum() > enough:  # the other reason to stop: one has filled all slots
                 assert self._next_stage is not None
                 going = self._leave(active & (np.asarray(search.step) >= filled(search.tokens.shape[2])))
                 assert going  # or nothing would ever be free
@@ -222,8 +216,26 @@ def admit(
     """The search, whose memory this takes, with more sources: ids, what of them is real, bounds, and their rows. What
     is for the row after the last is dropped."""
     source, source_valid, max_lengths, rows = arriving
-    beam, slots = search.tokens.shape[1:]
-    return _joined(begun(model, source, source_valid, max_lengths, constraints, beam, slots), rows, search)
+    new = begun(model, source, source_valid, max_lengths, constraints, search.tokens.shape[1], slots=0)
+    return _seated(new, rows, search, constraints)
+
+
+@compiled(donate=(2,))
+def seat(new: Search, rows: Int[Array, " new"], search: Search, constraints: Constraints) -> Search:
+    """The search, whose memory this takes, with sentences that begin, read without slots, in these rows of it. What is
+    for the row after the last is dropped."""
+    return _seated(new, rows, search, constraints)
+
+
+def _seated(new: Search, rows: Int[Array, " new"], search: Search, constraints: Constraints) -> Search:
+    """Of a cache without slots nothing is moved: what others left in those of the search is hidden."""
+    unwritten = jnp.full((*new.tokens.shape[:2], search.tokens.shape[2]), constraints.pad, jnp.int32)
+    begins = eqx.tree_at(
+        lambda s: (s.start, s.ancestors, s.tokens, s.finished.tokens),
+        new,
+        (jnp.full_like(new.start, search.next_slot), jnp.full_like(unwritten, -1), unwritten, unwritten),
+    )
+    return jax.tree.map(lambda all, some: all.at[rows].set(some, mode="drop") if some.size else all, search, begins)
 
 
 @compiled(donate=(1,))
@@ -231,21 +243,28 @@ def hand_over(leaving: tuple[Query, Search, Int[Array, " new"], Int[Array, " new
     """The search `into`, whose memory this takes, with rows of another that has so many slots less: which rows they
     are, and which they become. What is for the row after the last is dropped."""
     query, search, rows, seats = leaving
-    some = jax.tree.map(lambda leaf: leaf[rows], search)
-    return _joined(widened(query, some, more), seats, into)
+    some = _unrolled(query, jax.tree.map(lambda leaf: leaf[rows], search), more)
+    slot = jnp.where(into.active.any(), into.next_slot, 0)
+    return _joined(turned(query, some, slot - some.step), seats, into)
 
 
 @compiled
-def moved_on(query: Query, search: Search, row: Int[Array, ""], more: int) -> Search:
-    """One row of a search, by itself, with so many slots more."""
-    return widened(query, jax.tree.map(lambda leaf: leaf[row][None], search), more)
+def moved_on(query: Query, search: Search, row: Int[Array, ""], slot: Int[Array, ""], more: int) -> Search:
+    """One row of a search, by itself, with so many slots more, its next token to go to this one."""
+    some = _unrolled(query, jax.tree.map(lambda leaf: leaf[row][None], search), more)
+    return turned(query, some, slot - some.step)
 
 
 @compiled(donate=(2,))
 def join(new: Search, rows: Int[Array, " new"], search: Search) -> Search:
-    """The search, whose memory this takes, with the rows of another, of as many slots, in these rows of it. What is for
-    the row after the last is dropped."""
+    """The search, whose memory this takes, with the rows of another, of as many slots, in these rows of it; all that
+    live take the same slot next. What is for the row after the last is dropped."""
     return _joined(new, rows, search)
+
+
+def _unrolled(query: Query, search: Search, more: int) -> Search:
+    """The search with so many slots more, its sentences in the first ones."""
+    return widened(query, turned(query, search, jnp.zeros_like(search.start)), more)
 
 
 def _joined(new: Search, rows: Int[Array, " new"], search: Search) -> Search:
@@ -254,7 +273,12 @@ def _joined(new: Search, rows: Int[Array, " new"], search: Search) -> Search:
 
 def _nobody(query: Query, like: Search, size: int, more: int) -> Search:
     """A search with so many rows, and so many slots more, and no sentence in any."""
-    return vacant(jax.eval_shape(lambda search: widened(query, search, more), like), size)
+    return vacant(shape_with(query, like, more), size)
+
+
+def shape_with(query: Query, like: Search, more: int) -> Search:
+    """The shape of a search with so many slots more."""
+    return jax.eval_shape(lambda search: widened(query, search, more), like)
 
 
 def vacant(like: Search, size: int) -> Search:

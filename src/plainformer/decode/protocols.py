@@ -28,6 +28,10 @@ class CachedDecoder(Protocol):
         """The state with room for `slots` tokens more."""
         ...
 
+    def turn(self, state: Any, by: Int[Array, " batch"], /) -> Any:
+        """The state with the tokens of each sentence so many places further, those at the end at the beginning."""
+        ...
+
 
 @runtime_checkable
 class EncoderDecoder(CachedDecoder, Protocol):

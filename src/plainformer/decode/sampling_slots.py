@@ -17,7 +17,7 @@ from plainformer.decode.sampling import Choices, sample_each
 from plainformer.decode.sampling_loop import Drawing, keys_of
 from plainformer.equations.masks import AttentionMask
 from plainformer.models.language_model import LanguageModel, LanguageModelState
-from plainformer.nn.cache import CacheSlots, KVCache, capacity
+from plainformer.nn.cache import CacheSlots, capacity, turned
 from plainformer.programs.compiled import compiled
 from plainformer.shapes import Array, Bool, Int, Key
 
@@ -76,14 +76,9 @@ def empty(model: LanguageModel, rows: int, room: int) -> Slots:
 @compiled(donate=(2,))
 def seat(text: Texts, state: LanguageModelState, slots: Slots, row: Int[Array, ""], turn: Int[Array, ""]) -> Slots:
     """The rows, whose memory this takes, with one more text in one of them, before the step that writes `turn`."""
-    turned = tuple(_turned(cache, turn - text.lengths[0]) for cache in state.caches)
-    both = Slots(text, LanguageModelState(state.length, turned))
+    by = turn - text.lengths
+    both = Slots(text, LanguageModelState(state.length, tuple(turned(cache, by) for cache in state.caches)))
     return jax.tree.map(lambda all, one: all.at[row].set(one[0]), slots, both)
-
-
-def _turned(cache: KVCache, by: Int[Array, ""]) -> KVCache:
-    positions = None if cache.positions is None else jnp.roll(cache.positions, by, axis=1)
-    return KVCache(jnp.roll(cache.keys, by, axis=3), jnp.roll(cache.values, by, axis=2), positions)
 
 
 @compiled
@@ -100,9 +95,10 @@ def draw_next(model: LanguageModel, slots: Slots, turn: Int[Array, ""], active: 
     behind the vocabulary's rows.
     """
     texts = slots.texts
-    ages = (turn - jnp.arange(capacity(slots.state.caches))) % capacity(slots.state.caches)
-    seen = ages[None, :] <= texts.lengths[:, None]
-    here = CacheSlots(turn, texts.lengths[:, None], AttentionMask(seen[:, None, None, :]), active=active[:, None])
+    room = capacity(slots.state.caches)
+    seen = ((turn - jnp.arange(room)) % room)[None, :] <= texts.lengths[:, None]
+    mask = AttentionMask(seen[:, None, None, :], start=(turn + 1) % room)
+    here = CacheSlots(turn, texts.lengths[:, None], mask, active=active[:, None])
     logits, state = model.extend(texts.last[:, None], slots.state, here)
     logits = jax.lax.cond(
         jnp.any(active & (texts.choices.penalty != 1.0)),

@@ -22,11 +22,13 @@ class AttentionMask(eqx.Module):
         segments: of queries and of keys, the text of its row that each token is of: it attends to its own. The numbers
             ascend along a row; 0 is none, and stands behind them.
         is_causal: that position i attends to positions 0 … i, which a kernel then need not read from `allowed`.
+        start: of keys in a ring, the place of the earliest, with which a kernel may begin its sums; None is 0.
     """
 
     allowed: Allowed | None = None
     segments: tuple[Int[Array, "batch query"], Int[Array, "batch key"]] | None = None
     is_causal: bool = eqx.field(static=True, default=False)
+    start: Int[Array, ""] | None = None
 
     def materialise(self) -> Allowed | None:
         """The mask as one boolean array; None where nothing is hidden."""

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from plainformer.equations.masks import causal_mask
 from plainformer.models.build import make_added_position, make_encoder_layers, make_final_norm
 from plainformer.models.config import LanguageModelConfig
-from plainformer.nn.cache import CacheSlots, KVCache, capacity, empty_cache, grow, next_slots
+from plainformer.nn.cache import CacheSlots, KVCache, capacity, empty_cache, grow, next_slots, turned
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, OutputHead, logits_of
 from plainformer.nn.layer import EncoderLayer, split_keys
@@ -113,6 +113,10 @@ class LanguageModel(eqx.Module):
     def grow(self, state: LanguageModelState, slots: int) -> LanguageModelState:
         """The state with room for `slots` tokens more."""
         return LanguageModelState(state.length, tuple(grow(cache, slots) for cache in state.caches))
+
+    def turn(self, state: LanguageModelState, by: Int[Array, " batch"]) -> LanguageModelState:
+        """The state as a ring, the tokens of each row `by` places further."""
+        return eqx.tree_at(lambda s: s.caches, state, tuple(turned(cache, by) for cache in state.caches))
 
     # --- embeddings ----------------------------------------------------------------------------------------------
 

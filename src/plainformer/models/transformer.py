@@ -20,7 +20,7 @@ from plainformer.models.build import (
     make_self_attention,
 )
 from plainformer.models.config import TransformerConfig
-from plainformer.nn.cache import CacheSlots, KVCache, capacity, empty_cache, grow, next_slots
+from plainformer.nn.cache import CacheSlots, KVCache, capacity, empty_cache, grow, next_slots, turned
 from plainformer.nn.dropout import Dropout
 from plainformer.nn.embedding import Embedding, OutputHead, logits_of
 from plainformer.nn.layer import DecoderLayer, EncoderLayer, split_keys
@@ -259,6 +259,10 @@ class Transformer(eqx.Module):
     def grow(self, state: DecoderState, slots: int) -> DecoderState:
         """The state with room for `slots` tokens more."""
         return eqx.tree_at(lambda s: s.caches, state, tuple(grow(cache, slots) for cache in state.caches))
+
+    def turn(self, state: DecoderState, by: Int[Array, " batch"]) -> DecoderState:
+        """The state as a ring, the tokens of each row `by` places further."""
+        return eqx.tree_at(lambda s: s.caches, state, tuple(turned(cache, by) for cache in state.caches))
 
     # --- embeddings ----------------------------------------------------------------------------------------------
 

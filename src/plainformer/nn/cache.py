@@ -1,5 +1,6 @@
 """Keys and values that decoding keeps instead of computing them again at every step."""
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -98,6 +99,16 @@ def _written_positions(
         return None
     batch, _, seq, _ = new.values.shape
     return jax.lax.dynamic_update_slice(positions, jnp.broadcast_to(new.positions, (batch, seq)), (0, slot))
+
+
+def turned(cache: KVCache, by: Int[Array, " batch"]) -> KVCache:
+    """The cache as a ring, the tokens of each row `by` places further."""
+
+    def rolled(values: Array, axis: int) -> Array:
+        return jax.vmap(partial(jnp.roll, axis=axis))(values, by)
+
+    positions = None if cache.positions is None else rolled(cache.positions, 0)
+    return KVCache(rolled(cache.keys, 2), rolled(cache.values, 1), positions)
 
 
 def grow(cache: KVCache, slots: int) -> KVCache:

@@ -13,6 +13,8 @@ from functools import partial
 from threading import Lock
 from typing import NamedTuple
 
+import numpy as np
+
 from plainformer.decode.beam_state import Search
 from plainformer.decode.protocols import Hypothesis
 from plainformer.decode.settings import GenerationSettings
@@ -24,6 +26,8 @@ from plainformer.serve.scheduler import Answers, Threads, failed
 
 WIDTHS = 48, 128, 512  # that sources are padded to: few, so that more of them share a batch; longer ones to multiples
 MOST_BUCKETS = 64  # that are remembered
+NO_SLOT = np.int32(0)  # of a stage that is not there
+READ_EVERY = 2  # steps of the others: two sources read at once take hardly longer than one
 
 
 class Sentence(NamedTuple):
@@ -73,6 +77,7 @@ class _Pool:
     reading: list[Job | None] = field(default_factory=list)  # None where one was dropped meanwhile
     read: Future[Search] | None = None
     stages: list[Stage] = field(default_factory=list)
+    turn: int = 0
 
     def __post_init__(self) -> None:
         self.stages = [Stage(self.bucket, number) for number in range(len(self.bucket.slots))]
@@ -81,6 +86,14 @@ class _Pool:
     def jobs(self) -> list[Job]:
         reading = (job for job in self.reading if job is not None)
         return [*self.waiting, *reading, *(job for stage in self.stages for job in stage.jobs)]
+
+    @property
+    def may_read(self) -> bool:
+        """Whether there are sources to read, and they need not wait for others."""
+        if self.read is not None or not self.waiting or not self.warm.done():
+            return False
+        is_turn = self.turn % READ_EVERY == 0 or len(self.waiting) >= self.bucket.most_read
+        return is_turn or not any(stage.jobs for stage in self.stages)
 
     def next_read(self) -> list[Job]:
         """Who has waited longest, and others that are read at the same width."""
@@ -133,13 +146,15 @@ class BeamRunner:
     def step(self) -> Answers:
         done: Answers = []
         for pool in list(self._pools.values()):
+            pool.turn += 1
             done += self._take_in(pool)
             done += self._begin_reading(pool)
             done += self._take_in(pool)  # who was read at once
             for number in reversed(range(len(pool.stages))):  # who moves on makes its next step in the next turn
-                ended, going = pool.stages[number].step()
+                following = pool.stages[number + 1 : number + 2]
+                ended, going = pool.stages[number].step(following[0].next_slot if following else NO_SLOT)
                 for search, job in going:
-                    pool.stages[number + 1].enter(search, [job])
+                    following[0].enter(search, [job])
                 done += [(job, _answer(hypotheses)) for job, hypotheses in ended]
         self._let_go()
         return done
@@ -149,7 +164,7 @@ class BeamRunner:
 
     def _begin_reading(self, pool: _Pool) -> Answers:
         """Have the next sources read; or all that wait told, where that cannot be."""
-        if pool.read is not None or not pool.waiting or not pool.warm.done():
+        if not pool.may_read:
             return []
         if (failure := pool.warm.exception()) is not None:
             jobs, pool.waiting = pool.waiting, []

@@ -14,12 +14,22 @@ import numpy as np
 from plainformer.decode.batch import pad_rows
 from plainformer.decode.beam import active_rows, advance_by, begin, ranked
 from plainformer.decode.beam_state import Search
-from plainformer.decode.continuous_batching import cache_buckets, filled, join, moved_on, vacant, without
+from plainformer.decode.continuous_batching import (
+    cache_buckets,
+    filled,
+    join,
+    moved_on,
+    seat,
+    shape_with,
+    vacant,
+    without,
+)
 from plainformer.decode.protocols import Hypothesis
 from plainformer.decode.translate_batches import SourceSearch
 from plainformer.serve.fair_queue import Job
 
 ONE = np.int32(1)
+FIRST = np.int32(0), np.int32(0)  # row and slot
 MOST_READ = 4  # sources that are read at once
 PATIENCE = 8  # steps after which rows that stand empty are given up
 
@@ -47,10 +57,11 @@ class Bucket:
 
     def __init__(self, how: SourceSearch, width: int, most: int) -> None:
         self.how, self.width, self.query = how, width, how.query(width)
-        self.advance = advance_by.after((self.query, ONE))
+        self.begin, self.advance = begin.after(how.model), advance_by.after((self.query, ONE))
         self.sizes = sizes_of(most)
         self.widths = -(-width // 2), width
         self.slots = cache_buckets(-(-2 * width // 3), how.bound(width))
+        self.shapes: list[Any] = []  # of a search in each stage, with any number of rows; known when all is warm
 
     def size_of(self, count: int) -> int:
         """The fewest rows for so many sentences."""
@@ -62,9 +73,9 @@ class Bucket:
         return min(MOST_READ, self.sizes[-1])
 
     def read(self, sources: Sequence[Sequence[int]], bounds: Sequence[int]) -> Search:
-        """Sources encoded, each in its row, ready for their first step; all are read at one width."""
+        """Sources encoded, each in its row, without slots; all are read at one width."""
         (width,) = {self.read_at(source) for source in sources}
-        return begin(*self._to_begin(self.size_of(len(sources)), width, sources, bounds))
+        return self.begin(*self._to_begin(self.size_of(len(sources)), width, sources, bounds))
 
     def read_at(self, source: Sequence[int]) -> int:
         """The width, which does not depend on who else is read: sums in another order might end in another output."""
@@ -73,11 +84,11 @@ class Bucket:
     def _to_begin(
         self, size: int, width: int, sources: Sequence[Sequence[int]] = (), bounds: Sequence[int] = ()
     ) -> Sequence[Any]:
-        """The arguments of `begin`."""
-        limits, how, room = np.zeros(size, np.int32), self.how, (self.slots[0], self.width)
+        """The arguments of `begin`, after the model."""
+        limits, how, room = np.zeros(size, np.int32), self.how, (0, self.width)
         limits[: len(bounds)] = bounds
         ids, valid = pad_rows(sources, size, width, how.closing)
-        return how.model, ids, valid, jnp.asarray(limits), how.constraints, how.settings.beam_size, *room
+        return ids, valid, jnp.asarray(limits), how.constraints, how.settings.beam_size, *room
 
     def warm(self) -> None:
         """Have all programs compiled, side by side where that can be, and wait for them."""
@@ -87,11 +98,17 @@ class Bucket:
     def _visit(self, do: Callable[..., Any]) -> None:
         """Call `do` with every program and arguments for it. Its result is what the program gives, or the shape of it;
         nothing follows where it is None."""
-        begun = [do(begin, *self._to_begin(size, width)) for width in self.widths for size in self.sizes[:2]]
-        like = begun[0]
+        to_begin = [self._to_begin(size, width) for width in self.widths for size in self.sizes[:2]]
+        begun, *_ = [do(begin, self.how.model, *given) for given in to_begin]
+        if begun is None:
+            return
+        self.shapes = [shape_with(self.query, begun, self.slots[0])]
+        for new in self.sizes[:2]:
+            for size in self.sizes:
+                rows, search = np.full(new, size, np.int32), vacant(self.shapes[0], size)
+                do(seat, vacant(begun, new), rows, search, self.how.constraints)
         for number, slots in enumerate(self.slots):
-            if like is None:
-                return
+            like = self.shapes[number]
             for size in self.sizes:
                 do(advance_by, (self.query, ONE), vacant(like, size))
                 for new in self.sizes:
@@ -99,12 +116,15 @@ class Bucket:
                         do(join, vacant(like, new), np.full(new, size, np.int32), vacant(like, size))
             if number + 1 < len(self.slots):
                 more = self.slots[number + 1] - slots
-                like, *_ = [do(moved_on, self.query, vacant(like, size), np.int32(0), more) for size in self.sizes]
+                longer, *_ = [do(moved_on, self.query, vacant(like, size), *FIRST, more) for size in self.sizes]
+                if longer is None:
+                    return
+                self.shapes.append(longer)
 
     def _may_join(self, new: int, size: int) -> bool:
-        """Whether so many rows ever come into so many: who was read or moved on, and all where the size changes."""
+        """Whether so many rows ever join so many: who moves on, and all where the size changes."""
         is_grown = new < size and self.fewer(size) < new + self.most_read
-        return is_grown or self.fewer(new) == size or new <= min(size, self.most_read)
+        return is_grown or self.fewer(new) == size or new == 1
 
     def fewer(self, size: int) -> int:
         """The next smaller size, if there is one."""
@@ -123,7 +143,7 @@ class Stage:
     """Rows with so many slots. Of the search's rows only those of an owner live."""
 
     def __init__(self, bucket: Bucket, number: int) -> None:
-        self._bucket, self._slots = bucket, bucket.slots[number]
+        self._bucket, self._number, self._slots = bucket, number, bucket.slots[number]
         self._more = bucket.slots[number + 1] - self._slots if number + 1 < len(bucket.slots) else 0
         self._search: Search | None = None
         self._owners: list[Job | None] = []
@@ -134,23 +154,23 @@ class Stage:
         return [owner for owner in self._owners if owner is not None]
 
     def enter(self, new: Search, jobs: Sequence[Job | None]) -> None:
-        """The rows of another search come in, each with its job; those of none are dropped."""
+        """The rows of another search come in, which begin or have moved on, each with its job; those of none are
+        dropped."""
         rows, coming = len(new.max_lengths), [job for job in jobs if job is not None]
         size = self._bucket.size_of(len(self.jobs) + len(coming))
-        if not self.jobs and rows == size:
-            gone = [job is None for job in jobs] + [False] * (rows - len(jobs))
-            self._search = without(new, np.array(gone)) if any(gone) else new
-            self._owners = [*jobs, *[None] * (rows - len(jobs))]
-            return
         if size > len(self._owners):
-            self._move_to(size, new)
+            self._move_to(size)
         free = iter([row for row, owner in enumerate(self._owners) if owner is None])
         nowhere = len(self._owners)
         seats = [nowhere if job is None else next(free) for job in jobs] + [nowhere] * (rows - len(jobs))
-        self._search = join(new, np.array(seats, np.int32), self._search)
-        for seat, job in zip(seats, jobs, strict=False):
+        to = np.array(seats, np.int32)
+        if new.tokens.shape[2] == 0:
+            self._search = seat(new, to, self._search, self._bucket.how.constraints)
+        else:
+            self._search = join(new, to, self._search)
+        for row, job in zip(seats, jobs, strict=False):
             if job is not None:
-                self._owners[seat] = job
+                self._owners[row] = job
 
     def drop(self, jobs: Sequence[Job]) -> None:
         """Free the rows of these."""
@@ -160,8 +180,17 @@ class Stage:
             self._search = without(self._search, np.array(gone))
             self._settle()
 
-    def step(self) -> tuple[list[Ended], list[tuple[Search, Job]]]:
-        """One step: who ended, and who moves on, each alone in a search with the slots of the next stage."""
+    @property
+    def next_slot(self) -> np.int32:
+        """The slot that the next tokens go to."""
+        if self._search is None:
+            return np.int32(0)
+        after = (np.asarray(self._search.start) + np.asarray(self._search.step)) % self._slots
+        return np.max(after[active_rows(self._search)], initial=np.int32(0))
+
+    def step(self, slot: np.int32) -> tuple[list[Ended], list[tuple[Search, Job]]]:
+        """One step: who ended, and who moves on, each alone in a search with the slots of the next stage, where the
+        next tokens go to this one."""
         if self._search is None:
             return [], []
         before = np.array(self._search.step)
@@ -170,11 +199,11 @@ class Stage:
         active, steps = active_rows(search), np.asarray(search.step)
         rows = [row for row, owner in enumerate(self._owners) if owner is not None and not active[row]]
         ended = self._ended(rows)
-        if not rows and (steps == before).all():  # no slot was free
+        if not rows and (steps == before).all():  # one has filled all slots
             long = active & (steps >= filled(self._slots))
             rows = [row for row, owner in enumerate(self._owners) if owner is not None and long[row]]
             assert rows  # or nothing would ever be free
-            going = [(self._moved_on(row), job) for row in rows if (job := self._owners[row]) is not None]
+            going = [(self._moved_on(row, slot), job) for row in rows if (job := self._owners[row]) is not None]
             self._search = without(search, np.isin(np.arange(len(active)), rows))
         for row in rows:
             self._owners[row] = None
@@ -191,8 +220,8 @@ class Stage:
             if (job := self._owners[row]) is not None
         ]
 
-    def _moved_on(self, row: int) -> Search:
-        return moved_on(self._bucket.query, self._search, np.int32(row), self._more)
+    def _moved_on(self, row: int, slot: np.int32) -> Search:
+        return moved_on(self._bucket.query, self._search, np.int32(row), slot, self._more)
 
     def _settle(self) -> None:
         """Let rows go that nobody needs: at once where nobody is left, else when that lasts."""
@@ -202,13 +231,13 @@ class Stage:
             return
         fewer = self._bucket.fewer(size)
         self._idle = self._idle + 1 if count <= fewer < size else 0
-        if self._idle >= PATIENCE and self._search is not None:
-            self._move_to(fewer, self._search)
+        if self._idle >= PATIENCE:
+            self._move_to(fewer)
 
-    def _move_to(self, size: int, like: Search) -> None:
+    def _move_to(self, size: int) -> None:
         """The same sentences in so many rows."""
         before, owners = self._search, self._owners
-        self._search, self._idle = vacant(like, size), 0
+        self._search, self._idle = vacant(self._bucket.shapes[self._number], size), 0
         self._owners: list[Job | None] = [None] * size
         if before is None:
             return

@@ -71,6 +71,10 @@ class Toy(eqx.Module):
         more = ((0, 0), (0, slots))
         return state._replace(tokens=jnp.pad(state.tokens, more), positions=jnp.pad(state.positions, more))
 
+    def turn(self, state, by, /):
+        roll = jax.vmap(jnp.roll)
+        return state._replace(tokens=roll(state.tokens, by), positions=roll(state.positions, by))
+
     def __call__(self, source, source_valid, target, /):
         state: Any = self.start(self.encode(source, source_valid), source_valid, target.shape[1])
         return self.extend(target, state)[0]

@@ -26,28 +26,30 @@ def test_all_who_come_go_and_are_left_find_their_programs_ready(
 ) -> None:
     """A program that is missing is compiled in the midst of the work, for all who share the batch."""
     bucket = Bucket(translator.search_with({}), 12, 16)
-    like, ready, run = bucket.read([[4, 5]], [3]), set[tuple[int, int]](), set[tuple[int, int]]()
+    read, ready, run = bucket.read([[4, 5]], [3]), set[tuple[int, int]](), set[tuple[int, int]]()
 
     def note(pairs: set[tuple[int, int]], new: Search, search: Search) -> None:
         pairs.add((len(new.max_lengths), len(search.max_lengths)))
 
     def visited(program: Any, *arguments: Any) -> Search:
-        if program is beam_stage.join:
+        if program in programs:
             note(ready, arguments[0], arguments[2])
-        return like
+        return arguments[1] if program is beam_stage.moved_on else read
 
-    def joined(new: Search, _: Any, search: Search) -> Search:
+    def joined(new: Search, _: Any, search: Search, *__: Any) -> Search:
         note(run, new, search)
         return search
 
+    programs = beam_stage.join, beam_stage.seat
     bucket._visit(visited)
     monkeypatch.setattr(beam_stage, "join", joined)
+    monkeypatch.setattr(beam_stage, "seat", joined)
     stage, draw = Stage(bucket, 0), np.random.default_rng(0)
     for _ in range(300):
         room = min(bucket.most_read, 16 - len(stage.jobs))
         if room and draw.random() < 0.7:
             jobs = [Job("", None, 1, print) for _ in range(draw.integers(1, room + 1))]
-            stage.enter(vacant(like, bucket.size_of(len(jobs))), jobs)
+            stage.enter(vacant(read, bucket.size_of(len(jobs))), jobs)
         else:
             stage.drop([job for job in stage.jobs if draw.random() < 0.6])
             for _ in range(draw.integers(0, 2) * 2 * PATIENCE):

@@ -57,7 +57,7 @@ def decoding() -> Mapping[str, Trial]:
 
 def _mean_of_three(kept: type[np.floating[Any]]) -> _Case:
     one = np.ones((1, 1, 1, 1), np.float32)
-    given = one, one.astype(kept), (3 * one).astype(kept), one == 1
+    given = one, one.astype(kept), (3 * one).astype(kept), one == 1, np.zeros(1, np.int32)
     return _Case("attention", given, {f"attention to {kept.__name__}": 3 * one})
 
 

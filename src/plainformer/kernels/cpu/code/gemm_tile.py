@@ -11,15 +11,22 @@ def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True, adds:
     """y = a B, or y + a B where it `adds`, for so many rows and columns.
 
     Rows of each are so many bytes apart, and so are the numbers of a row of a.
-    A number of B takes `size` bytes: float32, or float16. Where it asks ahead, its last operand says how many bytes
-    further the next B is that will be wanted.
+    A number of B takes `size` bytes: float32, or float16. Where it asks ahead, its last operands say how many bytes
+    further the next B is that will be wanted, and from which row on, and how many bytes further back, B goes on.
     """
     lanes = min(columns, LANES)
     vectors = columns // lanes
 
     def emit(builder: Any, *addresses: Any) -> None:
-        a, a_row, a_step, b, b_row, y, y_row, count, *next_b = addresses
-        assert len(next_b) == asks_ahead
+        a, a_row, a_step, b, b_row, y, y_row, count, *of_b = addresses
+        assert len(of_b) == (3 if asks_ahead else 0)
+
+        def row_of_b(place: Any) -> Any:
+            address = builder.add(b, builder.mul(b_row, place))
+            if not asks_ahead:
+                return address
+            _, wrap, back = of_b
+            return builder.select(builder.icmp_signed("<", place, wrap), address, builder.sub(address, back))
 
         def number(place: Any, row: int) -> Any:
             address = builder.add(builder.add(a, builder.mul(a_row, I64(row))), builder.mul(place, a_step))
@@ -27,9 +34,9 @@ def emit_tile(rows: int, columns: int, size: int, asks_ahead: bool = True, adds:
             return code.spread(builder, one, code.constant(I32, *[0] * lanes))
 
         def some_columns(place: Any, column: int) -> Any:
-            address = builder.add(builder.add(b, builder.mul(b_row, place)), I64(size * lanes * column))
+            address = builder.add(row_of_b(place), I64(size * lanes * column))
             if asks_ahead and size * lanes * column % LINE == 0:
-                code.prefetch(builder, builder.add(address, next_b[0]), nearest=True)
+                code.prefetch(builder, builder.add(address, of_b[0]), nearest=True)
             if size == 4:
                 return code.vector(builder, address, F32, lanes)[1]
             return builder.fpext(code.vector(builder, address, F16, lanes)[1], ir.VectorType(F32, lanes))

@@ -23,7 +23,7 @@ ir: Any = require("llvmlite.ir", extra="cpu")
 llvm: Any = require("llvmlite.binding", extra="cpu")
 
 I8, I16, I32, I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
-F16, F32 = ir.HalfType(), ir.FloatType()
+F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
 # Functions that only other kernels call: they have no way in from Python (to call one there crashes), and they
 # take a fifth less time to make. One that is called with many constants is told its types, or made for each of them.
 inner: Any = functools.partial(numba.njit, cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)

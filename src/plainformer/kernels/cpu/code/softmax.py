@@ -6,7 +6,7 @@ import numpy as np
 
 from plainformer.kernels.cpu.code import llvm as code
 from plainformer.kernels.cpu.code.exp import LN2_HIGH, LN2_LOW, LOG2_E, POLYNOMIAL, SMALLEST, all_lanes, exponential
-from plainformer.kernels.cpu.code.llvm import F32, I32, I64, LANES, numba
+from plainformer.kernels.cpu.code.llvm import F32, F64, I32, I64, LANES, ir, numba
 from plainformer.kernels.cpu.code.simd import everywhere, is_shown, larger, numbers_of, over_vectors, put, summed
 
 LOWEST = -0x7F7FFFFF  # in the order of whole numbers: next to the least float32
@@ -18,17 +18,17 @@ def _emit_power(builder: Any, exponent: Any) -> Any:
 
 
 def _emit_sum(builder: Any, first: Any, count: Any) -> Any:
-    """The sum of `count` numbers, a multiple of `LANES`: lane by lane, then half by half.
-
-    Its order is written out, for where LLVM chooses one, code that was just made and the same code from a file may
-    take two, and a run that goes on in another process would not be the run that was never stopped.
-    """
+    """The sum of `count` numbers between 0 and 1, a multiple of `LANES`, whatever their order: each is rounded to a
+    multiple of 2^-32, of which float64 adds up to 2^21 exactly. What is lost is far below the last bit of float32."""
+    wide = ir.VectorType(F64, LANES)
+    shift, zeros = (ir.Constant(wide, [F64(number)] * LANES) for number in (1.5 * 2**20, 0.0))
 
     def add(place: Any, so_far: list[Any]) -> list[Any]:
-        return [builder.fadd(so_far[0], numbers_of(builder, first, place))]
+        number = builder.fpext(numbers_of(builder, first, place), wide)
+        return [builder.fadd(so_far[0], builder.fsub(builder.fadd(number, shift), shift))]
 
-    [total] = over_vectors(builder, count, [all_lanes(0.0)], add)
-    return summed(builder, total)
+    [total] = over_vectors(builder, count, [zeros], add)
+    return builder.fptrunc(summed(builder, total), F32)
 
 
 _power_of_two = code.instruction(numba.float32, _emit_power)  # of a whole number, which a float32 holds
@@ -58,7 +58,10 @@ def _peak(scores: np.ndarray, allowed: np.ndarray) -> float:
 @code.inner()
 @no_type_check
 def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
-    """`equations.attention.masked_softmax` of the scores times `scale`, in their place; exponentials as in `exp`."""
+    """`equations.attention.masked_softmax` of the scores times `scale`, in their place; exponentials as in `exp`.
+
+    Scores are whole vectors. Where the allowed ones stand among them changes no bit.
+    """
     peak = _peak(scores, allowed)
     for key in range(len(scores)):
         x = max((scores[key] - peak) * scale, SMALLEST)
@@ -72,10 +75,7 @@ def softmax(scores: np.ndarray, allowed: np.ndarray, scale: float) -> None:
         power = _multiply_add((power, r, POLYNOMIAL[0]))
         power *= _power_of_two((whole,))
         scores[key] = power if allowed[key] else np.float32(0)
-    together = len(scores) // LANES * LANES
-    total = _sum((np.int64(scores.ctypes.data), together)) if together > 0 else np.float32(0)
-    for key in range(together, len(scores)):
-        total += scores[key]
+    total = _sum((np.int64(scores.ctypes.data), len(scores)))
     share = np.float32(1) / total if total > 0 else np.float32(1)
     for key in range(len(scores)):
         scores[key] *= share
