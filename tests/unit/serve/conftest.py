@@ -13,6 +13,7 @@ from served import WORDS
 from plainformer.decode import GenerationSettings, SamplingSettings, TextGenerator
 from plainformer.decode.translator import Translator
 from plainformer.models import LanguageModel, LanguageModelConfig, Transformer, TransformerConfig
+from plainformer.quantize.linear import Precision
 from plainformer.serve import Engine, Limits, serving
 from plainformer.tokenizer import train_bpe, train_word
 
@@ -25,15 +26,23 @@ def larger(tree: Any) -> Any:
 
 
 @pytest.fixture(scope="session")
-def translator() -> Translator:
-    tokenizer = train_word([WORDS], 13)
-    config = TransformerConfig(
-        source_vocab=13, target_vocab=13, d_model=12, d_ff=20, heads=2, encoder_layers=1, decoder_layers=2, tie="none",
-        pad_vocab_to=1,
-    )  # fmt: skip
-    model = eqx.filter_jit(lambda key: larger(Transformer(config, key=key)))(jax.random.key(11))
-    settings = GenerationSettings(beam_size=3, n_best=2, max_margin=3, max_ratio=2.0, no_repeat_ngram=2)
-    return Translator(model, tokenizer, tokenizer, settings)
+def make_translator() -> Callable[..., Translator]:
+    def make(weights: Precision = "float32", d_model: int = 12) -> Translator:
+        tokenizer = train_word([WORDS], 13)
+        config = TransformerConfig(
+            source_vocab=13, target_vocab=13, d_model=d_model, d_ff=20, heads=2, encoder_layers=1, decoder_layers=2,
+            tie="none", pad_vocab_to=1,
+        )  # fmt: skip
+        model = eqx.filter_jit(lambda key: larger(Transformer(config, key=key)))(jax.random.key(11))
+        settings = GenerationSettings(beam_size=3, n_best=2, max_margin=3, max_ratio=2.0, no_repeat_ngram=2)
+        return Translator(model, tokenizer, tokenizer, settings, weights)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def translator(make_translator: Callable[..., Translator]) -> Translator:
+    return make_translator()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """Translations of many callers in one batch, who come, go and leave when they like: each is the one made alone."""
 
 import asyncio
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -27,13 +26,15 @@ def equal(found: list[Translation], expected: list[Translation]) -> None:
         np.testing.assert_allclose(numbers, others, **CLOSE)
 
 
-@pytest.mark.parametrize("weights", ["float32", "w8a8"])
-def test_many_at_random_moments_are_each_as_alone(serve: Any, translator: Translator, weights: Precision) -> None:
+@pytest.mark.parametrize(("weights", "d_model"), [("float32", 12), ("w8a8", 16)])
+def test_many_at_random_moments_are_each_as_alone(
+    serve: Any, make_translator: Any, weights: Precision, d_model: int
+) -> None:
     """Short and long ones, who move on to more slots, of two widths and two kinds of settings, and some who leave.
 
     In w8a8 to the last bit: a last bit is a level of the next rounding, and soon another output.
     """
-    translator = dataclasses.replace(translator, weights=weights)
+    translator: Translator = make_translator(weights, d_model)
     draw = np.random.default_rng(2)
     texts = [*texts_of(draw, 40), *texts_of(draw, 2, 45)]
     settings: list[dict[str, Any]] = [{}, {"beam_size": 2, "n_best": 1, "alpha": 1.0, "length_penalty": "average"}]
