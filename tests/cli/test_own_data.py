@@ -139,12 +139,13 @@ def test_every_recipe_without_its_data_says_how_to_give_some(cli, tmp_path, monk
     """But for those whose data is built in."""
     monkeypatch.chdir(tmp_path)
     for name, path in shipped_files().items():
-        if "embedded" in tomllib.loads(path.read_text(encoding="utf-8"))["data"]:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))["data"]
+        if "embedded" in data:
             continue
         said = cli("train", name).error(2)
         fetched = "there is no such folder; check the path, or run: plainformer data fetch multi30k"
         own = {"data": "data of your own; give --data FILE or --data FOLDER", "text": "text of your own; give --text"}
-        wanted = fetched if "multi30k" in name else own["text" if name in OF_TEXT else "data"]
+        wanted = fetched if data.get("folder") == "data/multi30k" else own["text" if name in OF_TEXT else "data"]
         assert wanted in said, name
     assert not any(tmp_path.iterdir())
 
