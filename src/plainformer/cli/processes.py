@@ -4,13 +4,14 @@ import signal
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
 from plainformer.errors import PlainformerError
 from plainformer.files.toml import inline
 from plainformer.spelling import Said, option
+from plainformer.train.launcher import launched
 
 Mesh = Annotated[
     str | None,
@@ -21,6 +22,16 @@ Coordinator = Annotated[
 ]
 Processes = Annotated[int | None, typer.Option(metavar="N", help="How many processes there are.")]
 Process = Annotated[int | None, typer.Option(metavar="I", help="Which of them this is, from 0.")]
+
+
+class Member(NamedTuple):
+    """One process of a run: whether it is the first, which writes and says, and whether there are no others."""
+
+    is_first: bool
+    is_alone: bool
+
+
+ALONE = Member(is_first=True, is_alone=True)
 
 
 def over_mesh(mesh: str | None) -> list[str]:
@@ -38,19 +49,22 @@ def as_options(
 
 
 @contextmanager
-def joined(coordinator: str | None, processes: int | None, process: int | None) -> Iterator[bool]:
-    """While this lasts, this is one of the processes of a run, if there are several; whether it is the first.
+def joined(coordinator: str | None, processes: int | None, process: int | None) -> Iterator[Member]:
+    """While this lasts, this is one of the processes of a run, if there are several; which it is.
 
     An error in one ends it at once, and the others with it. In the end each waits for the first, which scores the model
     on its own devices: should that be lost meanwhile, all can be started again.
     """
+    if (coordinator, processes, process) == (None, None, None) and not launched():
+        yield ALONE
+        return
     from plainformer.train import processes as of_run
 
     if not of_run.join(coordinator, processes, process):
-        yield True
+        yield ALONE
         return
     try:
-        yield of_run.is_first()
+        yield Member(of_run.is_first(), is_alone=False)
         of_run.part()
     except KeyboardInterrupt:
         typer.echo("plainformer: interrupted", err=True)

@@ -91,12 +91,12 @@ def train(
         raise typer.Exit(_supervised(recipe, folder, restarts, own, resume=resume, overwrite=overwrite))
     heed_supervisor()
 
-    with joined(coordinator, processes, process) as is_first:
-        reason = trained(loaded, folder, resume=resume, overwrite=overwrite)
-        if is_first and reason != "signal":
+    with joined(coordinator, processes, process) as member:
+        reason = trained(loaded, folder, resume=resume, overwrite=overwrite, is_alone=member.is_alone)
+        if member.is_first and reason != "signal":
             _scored(loaded, folder)
     if reason == "signal":
-        if is_first:
+        if member.is_first:
             typer.echo(stopped(folder))
         raise typer.Exit(128 + signal.SIGINT)
 
@@ -145,11 +145,9 @@ def _supervised(
     return supervise(training(first), training(again), run, restarts, say_aside)
 
 
-def trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool) -> str:
-    """Why the training ended."""
-    from plainformer.train.processes import several
-
-    if loaded.train.compute_dtype == "float32" and not several():
+def trained(loaded: "Recipe", folder: Path, *, resume: bool, overwrite: bool, is_alone: bool = True) -> str:
+    """Why the training ended. `is_alone`: whether no other process has a part in it."""
+    if loaded.train.compute_dtype == "float32" and is_alone:
         begin_cpu_kernels()
     # Running text is encoded once, in long pieces, and kept; sentences at each start, by threads that need heaps.
     begin_work(one_heap=loaded.task in ("language-model", "masked-language-model"))

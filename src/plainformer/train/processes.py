@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from threading import Event, Thread
@@ -19,20 +19,11 @@ import jax
 
 from plainformer.errors import InputError, WorkError, shown
 from plainformer.spelling import option
+from plainformer.train.launcher import launched
 
 BEAT, LOST = 2.0, 30.0  # seconds between signs of life, and after which one without any is lost
 LAST_RESORT = 50  # seconds after which JAX ends a process by itself
 LONG = 24 * 3600 * 1000  # milliseconds that others wait for the first, which may be scoring translations
-
-CLUSTERS: Mapping[str, tuple[str, ...]] = {
-    "JAX's own variables": ("JAX_COORDINATOR_ADDRESS",),
-    "Slurm": ("SLURM_JOB_ID", "SLURM_STEP_NODELIST", "SLURM_PROCID", "SLURM_LOCALID"),
-    "Open MPI": ("OMPI_MCA_orte_hnp_uri",),
-    "a Kubernetes job": ("KUBERNETES_SERVICE_HOST", "JOB_COMPLETION_INDEX"),
-    "a TPU pod": ("TPU_WORKER_HOSTNAMES", "TPU_WORKER_ID"),
-}
-"""By what a launcher sets, in all processes that it starts: JAX then finds by itself how many there are, and which."""
-SIZES = "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE"
 
 SIGNS = "Gloo", "gloo", "NCCL", "coordination", "heartbeat", "Connection reset", "Connection closed", "Socket closed"
 """Of another process's end, in what JAX says of a failure."""
@@ -47,7 +38,7 @@ def join(coordinator: str | None = None, processes: int | None = None, process: 
     Args:
         coordinator: HOST:PORT of the first process, where it listens.
         processes: how many there are.
-        process: which of them this is, from 0. Without all three, what a launcher says, as JAX finds it (`CLUSTERS`).
+        process: which of them this is, from 0. Without all three, what a launcher says, as JAX finds it (`launcher`).
 
     Raises:
         InputError: only some of the three are given, or they are no place and numbers.
@@ -73,14 +64,6 @@ def join(coordinator: str | None = None, processes: int | None = None, process: 
     if jax.process_count() > 1:
         Thread(target=_watch, name="signs of life", daemon=True).start()
     return jax.process_count() > 1
-
-
-def launched() -> bool:
-    """Whether a launcher says that this process is one of several."""
-    if any(os.environ.get(size) == "1" for size in SIZES):
-        return False
-    hosts = os.environ.get("TPU_WORKER_HOSTNAMES", ",")
-    return "," in hosts and any(all(name in os.environ for name in names) for names in CLUSTERS.values())
 
 
 def _check(coordinator: str, processes: int, process: int) -> None:

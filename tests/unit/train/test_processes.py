@@ -7,7 +7,7 @@ import jax
 import pytest
 
 from plainformer.errors import InputError, WorkError
-from plainformer.train import processes
+from plainformer.train import launcher, processes
 
 
 class Said(dict[str, str]):
@@ -69,11 +69,11 @@ def test_what_the_first_refuses_all_refuse(as_process: Any) -> None:
 def test_a_launcher_is_known_by_what_it_sets(
     environment: dict[str, str], several: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (*processes.SIZES, *(name for names in processes.CLUSTERS.values() for name in names)):
+    for name in (*launcher.SIZES, *(name for names in launcher.CLUSTERS.values() for name in names)):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    assert processes.launched() == several
+    assert launcher.launched() == several
 
 
 def test_only_the_end_of_another_is_said_as_such() -> None:
