@@ -29,6 +29,9 @@ os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
 import pytest
 from filelock import FileLock
 
+from checked_annotations import check_in_less_time
+
+check_in_less_time()
 gc.set_threshold(100_000)  # as a command has it: imports, collecting and tracing make millions of objects that stay
 
 

@@ -55,11 +55,11 @@ def _clip(most: float) -> optax.GradientTransformationExtraArgs:
     return optax.GradientTransformationExtraArgs(optax.init_empty_state, update)
 
 
-def _matrices(parameters: optax.Params) -> optax.Params:
+def _matrices(parameters: Any) -> Any:
     return map_leaves(lambda leaf, axes: leaf.ndim - axes >= 2, parameters)
 
 
-def _rules(parameters: optax.Params) -> optax.Params:
+def _rules(parameters: Any) -> Any:
     """Which rule each array follows. A layer is an item of a sequence; tables and output projections are not."""
 
     def rule(path: tuple[Any, ...], leaf: jax.Array) -> str:
@@ -86,10 +86,10 @@ def _muon(momentum: float) -> optax.GradientTransformation:
         optax.contrib.scale_by_muon(beta=momentum, weight_dimension_numbers=batched), optax.stateless(to_adam_size)
     )
 
-    def init(params: optax.Params) -> optax.OptState:
+    def init(params: Any) -> Any:
         return inner.init(_stack(jax.tree.leaves(params)))
 
-    def update(updates: optax.Updates, state: optax.OptState, params: optax.Params | None = None) -> Any:
+    def update(updates: Any, state: Any, params: Any = None) -> Any:
         leaves, structure = jax.tree.flatten(updates)
         stacks, state = inner.update(_stack(leaves), state)
         return jax.tree.unflatten(structure, _unstack(stacks, leaves)), state
