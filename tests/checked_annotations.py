@@ -16,8 +16,8 @@ _decorate = jaxtyping.jaxtyped
 
 
 def checked(function: Any = None, *, typechecker: Any) -> Any:
-    """Stands for `jaxtyping.jaxtyped` where that is given a function. To it are left classes, generators, coroutines, and
-    functions whose annotations have names that a module imports for types alone."""
+    """Stands for `jaxtyping.jaxtyped` where that is given a function. To it are left classes, generators, coroutines,
+    and functions whose annotations have names that a module imports for types alone."""
     if function is None:
         return partial(checked, typechecker=typechecker)
     if getattr(getattr(function, "__init__", None), "__globals__", None) is globals():
