@@ -131,7 +131,7 @@ def _lines(run: Path) -> list[tuple[str, int, dict[str, float]]]:
     return found
 
 
-def _figures(line: dict[str, Any]) -> tuple[str, int, dict[str, float]]:
+def _figures(line: Any) -> tuple[str, int, dict[str, float]]:
     values = {
         name: float(value)
         for name, value in line.items()
