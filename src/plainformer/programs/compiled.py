@@ -111,6 +111,13 @@ class Program:
         found = self._places.get(_key(parts, static))
         return found if found is not None and found.is_found else None
 
+    def executable(self, *args: Any) -> Callable[[list[Any], list[Any]], Any]:
+        """What computes these arguments, which were called with before, of the arrays that are donated and others."""
+        if (place := self.place(*args)) is not None:
+            return place.executable.result()
+        _, static = self._parted(args)
+        return lambda donated, given: self._jitted()(donated, given, static)
+
     def _parted(self, args: Sequence[Any], before: int = 0) -> tuple[_Parts, "_Static"]:
         """The arrays that are donated and those that are not, and all else, of arguments that have so many before."""
         donated: list[Any] = []
@@ -214,18 +221,17 @@ class After:
         self._program, self._first = program, first
         (donated, self._given), _ = program._parted([first])
         assert not donated
-        self._known: dict[Hashable, _Place | None] = {}  # None where the executable is JAX's
+        self._known: dict[Hashable, Callable[[list[Any], list[Any]], Any]] = {}
 
     def __call__(self, *rest: Any) -> Any:
         (donated, given), static = self._program._parted(rest, 1)
         key = _key((donated, given), static)
-        place = self._known.get(key)
-        if place is None:
+        run = self._known.get(key)
+        if run is None:
             result = self._program(self._first, *rest)
-            if key not in self._known:
-                self._known[key] = self._program.place(self._first, *rest)
+            self._known.setdefault(key, self._program.executable(self._first, *rest))
             return result
-        return _whole(*place.executable.result()(donated, [*self._given, *given]))
+        return _whole(*run(donated, [*self._given, *given]))
 
 
 def compiled(function: Callable[..., Any] | None = None, *, donate: Sequence[int] = ()) -> Any:

@@ -79,7 +79,9 @@ def test_a_program_gives_the_values_of_its_function(on: bool, request: pytest.Fi
 
 
 @pytest.mark.parametrize("on", [False, True])
-def test_with_its_first_argument_given_it_is_the_same_program(on: bool, request: pytest.FixtureRequest) -> None:
+def test_with_its_first_argument_given_it_is_the_same_program(
+    on: bool, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if on:
         request.getfixturevalue("is_kept")
     run = Program(scaled, donate=(2,))
@@ -91,6 +93,8 @@ def test_with_its_first_argument_given_it_is_the_same_program(on: bool, request:
         assert given.is_deleted()
     check(run(pair, 3.0, jnp.asarray(rows)), factor=3.0)
     assert traced == ["x", "x"]
+    monkeypatch.setattr(Program, "__call__", None)  # which looks through the first argument again
+    check(after(3.0, jnp.asarray(rows)), factor=3.0)
 
 
 def test_what_is_kept_is_found_without_being_traced(is_kept: Path) -> None:
