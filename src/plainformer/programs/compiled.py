@@ -112,7 +112,7 @@ class Program:
         return found if found is not None and found.is_found else None
 
     def executable(self, *args: Any) -> Callable[[list[Any], list[Any]], Any]:
-        """What computes these arguments, which were called with before, of the arrays that are donated and others."""
+        """For arguments that were called with before: what computes them, of the arrays that are donated and others."""
         if (place := self.place(*args)) is not None:
             return place.executable.result()
         _, static = self._parted(args)
@@ -229,7 +229,7 @@ class After:
         run = self._known.get(key)
         if run is None:
             result = self._program(self._first, *rest)
-            self._known.setdefault(key, self._program.executable(self._first, *rest))
+            self._known[key] = self._program.executable(self._first, *rest)
             return result
         return _whole(*run(donated, [*self._given, *given]))
 
