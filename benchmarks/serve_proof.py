@@ -164,14 +164,14 @@ def _leaving(models: list[str], folder: Path) -> bool:
     began = time.perf_counter()
     for connection in connections:
         connection.close()
-    before = _counts(url)["steps_total"]
+    before = _counts(url)["turns_total"]
     while (counts := _counts(url))["running"] + counts["waiting"] and time.monotonic() < end + 60.0:
         time.sleep(0.005)
-    seconds, steps = time.perf_counter() - began, counts["steps_total"] - before
+    seconds, turns = time.perf_counter() - began, counts["turns_total"] - before
     process.kill()
     print(
         f"{LEAVING} clients left, {held} of them with texts under way: all places are free after "
-        f"{seconds * 1e3:.0f} ms and {steps} steps"
+        f"{seconds * 1e3:.0f} ms and {turns} turns"
     )
     return counts["running"] + counts["waiting"] == 0
 

@@ -27,7 +27,7 @@ from plainformer.serve.scheduler import Answers, Threads, failed
 WIDTHS = 48, 128, 512  # that sources are padded to: few, so that more of them share a batch; longer ones to multiples
 MOST_BUCKETS = 64  # that are remembered
 NO_SLOT = np.int32(0)  # of a stage that is not there
-READ_EVERY = 2  # steps of the others: two sources read at once take hardly longer than one
+READ_EVERY = 2  # turns of the others: two sources read at once take hardly longer than one
 
 
 class Sentence(NamedTuple):
@@ -150,7 +150,7 @@ class BeamRunner:
             done += self._take_in(pool)
             done += self._begin_reading(pool)
             done += self._take_in(pool)  # who was read at once
-            for number in reversed(range(len(pool.stages))):  # who moves on makes its next step in the next turn
+            for number in reversed(range(len(pool.stages))):  # who moves on goes on in the next turn
                 following = pool.stages[number + 1 : number + 2]
                 ended, going = pool.stages[number].step(following[0].next_slot if following else NO_SLOT)
                 for search, job in going:

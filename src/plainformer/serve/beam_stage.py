@@ -1,7 +1,7 @@
 """Sentences that are searched side by side while others come and go: the programs that they share, and their rows.
 
 As in `decode.continuous_batching`, with an open end: a stage has as many rows as there are sentences in it, of a few
-sizes, steps one at a time, and hands over who grows long to the next.
+sizes, makes a step a turn, and hands over who grows long to the next.
 """
 
 from bisect import bisect_left
@@ -28,10 +28,10 @@ from plainformer.decode.protocols import Hypothesis
 from plainformer.decode.translate_batches import SourceSearch
 from plainformer.serve.fair_queue import Job
 
-ONE = np.int32(1)
 FIRST = np.int32(0), np.int32(0)  # row and slot
 MOST_READ = 4  # sources that are read at once
-PATIENCE = 8  # steps after which rows that stand empty are given up
+STEPS_ALONE = 4  # of a turn of one row, for which calling a program takes longer than a step; of more rows it is one
+PATIENCE = 8  # turns after which rows that stand empty are given up
 
 
 class Ended(NamedTuple):
@@ -57,7 +57,8 @@ class Bucket:
 
     def __init__(self, how: SourceSearch, width: int, most: int) -> None:
         self.how, self.width, self.query = how, width, how.query(width)
-        self.begin, self.advance = begin.after(how.model), advance_by.after((self.query, ONE))
+        self.begin = begin.after(how.model)
+        self._step, self._steps = (advance_by.after((self.query, np.int32(steps))) for steps in (1, STEPS_ALONE))
         self.sizes = sizes_of(most)
         self.widths = -(-width // 2), width
         self.slots = cache_buckets(-(-2 * width // 3), how.bound(width))
@@ -80,6 +81,11 @@ class Bucket:
     def read_at(self, source: Sequence[int]) -> int:
         """The width, which does not depend on who else is read: sums in another order might end in another output."""
         return self.widths[len(source) > self.widths[0]]
+
+    def advance(self, search: Search) -> Search:
+        """The search after a turn: a step, or a few of one sentence alone, fewer where it ends or has filled all slots.
+        Takes its memory."""
+        return (self._steps if len(search.max_lengths) == 1 else self._step)(search)
 
     def _to_begin(
         self, size: int, width: int, sources: Sequence[Sequence[int]] = (), bounds: Sequence[int] = ()
@@ -110,7 +116,7 @@ class Bucket:
         for number, slots in enumerate(self.slots):
             like = self.shapes[number]
             for size in self.sizes:
-                do(advance_by, (self.query, ONE), vacant(like, size))
+                do(advance_by, (self.query, np.int32(1)), vacant(like, size))
                 for new in self.sizes:
                     if self._may_join(new, size):
                         do(join, vacant(like, new), np.full(new, size, np.int32), vacant(like, size))
@@ -147,7 +153,7 @@ class Stage:
         self._more = bucket.slots[number + 1] - self._slots if number + 1 < len(bucket.slots) else 0
         self._search: Search | None = None
         self._owners: list[Job | None] = []
-        self._idle = 0  # steps in which fewer rows would have done
+        self._idle = 0  # turns in which fewer rows would have done
 
     @property
     def jobs(self) -> list[Job]:
@@ -189,7 +195,7 @@ class Stage:
         return np.max(after[active_rows(self._search)], initial=np.int32(0))
 
     def step(self, slot: np.int32) -> tuple[list[Ended], list[tuple[Search, Job]]]:
-        """One step: who ended, and who moves on, each alone in a search with the slots of the next stage, where the
+        """One turn: who ended, and who moves on, each alone in a search with the slots of the next stage, where the
         next tokens go to this one."""
         if self._search is None:
             return [], []

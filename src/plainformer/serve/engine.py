@@ -7,8 +7,9 @@ How it works, from the outside in:
 
 - A request becomes jobs, one a text (`fair_queue.Job`), which wait in a bounded queue, clients in turn. What does not
   fit is refused at once.
-- The scheduler's threads (`scheduler.py`) step their batches on. Before each step those leave that are done or
-  cancelled, and others take their places: nobody waits for a batch to end.
+- The scheduler's threads (`scheduler.py`) step their batches on, in turns: a step, or a few where a sentence is
+  searched alone. Before each turn those leave that are done or cancelled, and others take their places: nobody waits
+  for a batch to end.
 - What is compiled together shares a bucket: of a beam search its settings and the width of sources (`beam_runner.py`);
   of texts that are drawn the room for them, everything else being arrays (`sampling_runner.py`). A few programs a
   bucket; those of the model's own settings are compiled before the engine is ready, others when they are first asked
@@ -54,7 +55,7 @@ class Counts:
     Attributes:
         waiting: jobs without a place. running: jobs that have one.
         done: jobs that were answered. cancelled: whose callers went. refused: for which there was no room.
-        steps: of all batches together.
+        turns: of all batches together, each a step, or a few of a sentence alone.
     """
 
     waiting: int
@@ -62,7 +63,7 @@ class Counts:
     done: int
     cancelled: int
     refused: int
-    steps: int
+    turns: int
 
 
 class Engine:
@@ -108,7 +109,7 @@ class Engine:
 
     @property
     def counts(self) -> Counts:
-        names = "waiting", "running", "done", "cancelled", "refused", "steps"
+        names = "waiting", "running", "done", "cancelled", "refused", "turns"
         return Counts(*(sum(getattr(one, name) for one in self._schedulers) for name in names))
 
     @property

@@ -21,7 +21,7 @@ class Job:
         work: what a runner reads.
         cost: the places that it takes in a batch.
         tell: called in the scheduler's thread with what there is to say: a result, part of one, or an error.
-        is_cancelled: that nobody waits for it any more; its places are free from the next step on.
+        is_cancelled: that nobody waits for it any more; its places are free from the next turn on.
     """
 
     client: str

@@ -12,7 +12,7 @@ COUNTERS = {
     "done": "Texts that were answered.",
     "cancelled": "Texts whose callers went.",
     "refused": "Texts for which there was no room.",
-    "steps": "Steps of all batches.",
+    "turns": "Turns of all batches: a step, or a few of a sentence alone.",
 }
 
 

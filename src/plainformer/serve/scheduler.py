@@ -1,4 +1,4 @@
-"""The threads that compute: each has a runner, and before every step of it lets in whom there is room for.
+"""The threads that compute: each has a runner, and before every turn of it lets in whom there is room for.
 
 On a CPU a translator has two (`decode.parallel_search`: two searches of half the rows are faster than one), all else
 one. They share one queue; the next job goes to the one that has least to do.
@@ -41,7 +41,7 @@ class Runner(Protocol):
         ...
 
     def step(self) -> Answers:
-        """One step of all that runs; who is done, each with the last that it is to be told."""
+        """One turn of all that runs, a step or a few; who is done, each with the last that it is to be told."""
         ...
 
     def reset(self) -> None:
@@ -75,7 +75,7 @@ class Scheduler:
         """`runners(wake)` makes them; they call `wake` when something that they waited for is there."""
         self._changed, self._queue = Condition(), FairQueue(most_waiting)
         self._is_closing = self._is_closed = False
-        self.done = self.cancelled = self.refused = self.steps = 0
+        self.done = self.cancelled = self.refused = self.turns = 0
         self._lanes = [_Lane(self, runner) for runner in runners(self.wake)]
 
     def start(self) -> None:
@@ -103,7 +103,7 @@ class Scheduler:
             self._changed.notify_all()
 
     def cancel(self, jobs: Sequence[Job]) -> None:
-        """Nobody waits for these: those that have places lose them before the next step."""
+        """Nobody waits for these: those that have places lose them before the next turn."""
         with self._changed:
             for job in jobs:
                 job.is_cancelled = True
@@ -162,12 +162,12 @@ class Scheduler:
         return coming
 
     def note(self, lane: "_Lane", done: Answers, *, stepped: bool) -> None:
-        """What became of a lane's jobs in a step: those that are done no longer count when they are told so."""
+        """What became of a lane's jobs in a turn: those that are done no longer count when they are told so."""
         with self._changed:
             for _ in done:
                 self._queue.ended()
             self.done += len(done)
-            self.steps += stepped
+            self.turns += stepped
             lane.load, lane.count = sum(job.cost for job in lane.runner.jobs), len(lane.runner.jobs)
             self._changed.notify_all()
         for job, answer in done:

@@ -67,7 +67,7 @@ def test_positions_of_every_kind_stand_where_they_would_alone(
 
     async def work(engine: Engine) -> list[list[list[str]]]:
         first = asyncio.create_task(engine.generate(["the "], **long))
-        while engine.counts.steps < 5:
+        while engine.counts.turns < 5:
             await asyncio.sleep(0.001)
         return [*await asyncio.gather(engine.generate(PROMPTS[:3], **long), first)]
 
@@ -117,16 +117,16 @@ def test_who_leaves_makes_room_within_one_step_and_a_deadline_is_kept(serve: Any
 
     async def work(engine: Engine) -> None:
         tasks = [asyncio.create_task(engine.generate(["the "], seed=seed, **long)) for seed in range(6)]
-        while engine.counts.running < 4 or engine.counts.steps < 3:
+        while engine.counts.running < 4 or engine.counts.turns < 3:
             await asyncio.sleep(0.001)
         assert engine.counts.waiting == 2
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-        steps = engine.counts.steps
+        turns = engine.counts.turns
         while engine.counts.running:
             await asyncio.sleep(0)
-        assert engine.counts.steps - steps <= 1
+        assert engine.counts.turns - turns <= 1
         assert engine.counts.cancelled == 6
         with pytest.raises(DeadlinePassed):
             await engine.generate(["the "], deadline=0.05, **long)
