@@ -26,7 +26,7 @@ OFFLINE, OURS, PEER = "plainformer translate", "plainformer serve", f"{ctranslat
 CLIENTS = 1, 8, 32, 128
 SENTENCES = {"tiny": 512, "marian": 192}
 ALONE = 8  # a single client sends one of so many of the sentences
-WRITERS = 1, 8, 32
+WRITERS = 1, 8, 32, 128
 TEXTS, TOKENS = 8, 64  # of each writer; of each text
 PROMPT = "The king of France"
 
