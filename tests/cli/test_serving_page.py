@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from serving import Process, command
 
 from pages import ROOT, Page
+from plainformer.folder import load_folder, save_folder
 
 PAGE = Page(ROOT / "docs" / "serving.md")
 CURLS = [line for block in PAGE.blocks("bash") for line in block.replace("\\\n", " ").splitlines()]
@@ -21,8 +23,10 @@ CURLS = [line for block in PAGE.blocks("bash") for line in block.replace("\\\n",
 
 @pytest.fixture(scope="module")
 def folders(trained: Any, models: Any, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """A beam as wide as that of the translator leaves room for few sentences side by side, and so for few programs."""
     desk = tmp_path_factory.mktemp("serving")
-    shutil.copytree(trained.folder, desk / "demo")
+    demo = load_folder(trained.folder / "average")
+    save_folder(replace(demo, generation={**demo.generation, "beam_size": 40}), desk / "demo")
     for name, model in (("char-gpt", "wide"), ("masked-lm", "masked-bpe"), ("reviews", "classifier")):
         shutil.copytree(models[model], desk / name)
     return [desk / name for name in ("demo", "char-gpt", "masked-lm", "reviews")]

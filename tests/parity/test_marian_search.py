@@ -10,9 +10,13 @@ from test_marian import APART, EOS, PAD, SIZES
 from transformers import GenerationConfig, MarianConfig, MarianMTModel
 
 from plainformer.decode import GenerationSettings, Hypothesis, generate
+from plainformer.decode.beam_state import SLOTS
 from plainformer.interop.marian import MARIAN
 
 SOURCES = 50
+SHORT = 1 + SLOTS
+"""Of the lengths, the start included, the largest at which all tokens have their slots from the beginning, which saves
+half of what is compiled; with 20 a search moves on to more."""
 COMMON = {"eos_token_id": EOS, "pad_token_id": PAD, "decoder_start_token_id": PAD, "bad_words_ids": [[PAD]]}
 
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -25,34 +29,35 @@ SEARCHES: dict[str, dict[str, Any]] = {
         "num_beams": 4, "max_length": 20, "forced_eos_token_id": EOS, "renormalize_logits": True,
     },
     "the 4 best, short ones preferred": {
-        "num_beams": 4, "max_length": 20, "num_return_sequences": 4, "length_penalty": 0.3,
+        "num_beams": 4, "max_length": SHORT, "num_return_sequences": 4, "length_penalty": 0.3,
     },
     "the 3 best of 5, no trigram twice": {
         "num_beams": 5, "max_length": 20, "num_return_sequences": 3, "no_repeat_ngram_size": 3, "length_penalty": 2.0,
         "early_stopping": "never",
     },
-    "beam 4, the first that end": {"num_beams": 4, "max_length": 20, "early_stopping": True, "min_length": 5},
+    "beam 4, the first that end": {"num_beams": 4, "max_length": SHORT, "early_stopping": True, "min_length": 5},
     "beam 4, first and last forced, cut early": {
         "num_beams": 4, "max_length": 7, "forced_bos_token_id": 5, "forced_eos_token_id": EOS, "min_length": 4,
         "num_return_sequences": 4,
     },
     "beam 4, the shorter the better": {
-        "num_beams": 4, "max_length": 20, "length_penalty": -1.0, "num_return_sequences": 2, "min_length": 4,
+        "num_beams": 4, "max_length": SHORT, "length_penalty": -1.0, "num_return_sequences": 2, "min_length": 4,
     },
     "beam 3, the shorter the better, never early": {
-        "num_beams": 3, "max_length": 20, "length_penalty": -0.5, "early_stopping": "never", "min_length": 5,
+        "num_beams": 3, "max_length": SHORT, "length_penalty": -0.5, "early_stopping": "never", "min_length": 5,
     },
-    "three ends, greedy, not before 4": {"max_length": 20, "eos_token_id": [EOS, 9, 12], "min_length": 4},
-    "beam 4, two ends": {"num_beams": 4, "max_length": 20, "eos_token_id": [9, EOS], "num_return_sequences": 4},
+    "three ends, greedy, not before 4": {"max_length": SHORT, "eos_token_id": [EOS, 9, 12], "min_length": 4},
+    "beam 4, two ends": {"num_beams": 4, "max_length": SHORT, "eos_token_id": [9, EOS], "num_return_sequences": 4},
     "beam 4, two ends, one of them never": {
-        "num_beams": 4, "max_length": 20, "eos_token_id": [9, EOS], "suppress_tokens": [9], "num_return_sequences": 2,
+        "num_beams": 4, "max_length": SHORT, "eos_token_id": [9, EOS], "suppress_tokens": [9],
+        "num_return_sequences": 2,
     },
     "beam 2, no end at all, cut early": {"num_beams": 2, "max_length": 8, "suppress_tokens": [EOS]},
     "beam 3, two ends, the second forced, some never, cut early": {
         "num_beams": 3, "max_length": 9, "eos_token_id": [EOS, 9], "forced_eos_token_id": 9, "suppress_tokens": [5, 6],
         "bad_words_ids": [[PAD], [7]],
     },
-    "greedy, repetition penalised": {"num_beams": 1, "max_length": 20, "repetition_penalty": 1.7},
+    "greedy, repetition penalised": {"num_beams": 1, "max_length": SHORT, "repetition_penalty": 1.7},
     "beam 4, repetition penalised": {
         "num_beams": 4, "max_length": 20, "repetition_penalty": 1.3, "num_return_sequences": 4,
     },
