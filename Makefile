@@ -29,7 +29,7 @@ venv: $(VENV)/.installed
 demo: $(VENV)/.installed
 	$(BIN)/plainformer demo
 
-# All tests take a process more than there are cores (tests/conftest.py), some tests one, unless ARGS has -n. Hundreds
+# All tests take as many processes as there are cores (tests/conftest.py), some tests one, unless ARGS has -n. Hundreds
 # of commands are started: none compiles what Python can keep, whatever the shell says.
 test test-slow: export PYTHONDONTWRITEBYTECODE =
 test: $(VENV)/.installed-test

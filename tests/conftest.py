@@ -21,7 +21,7 @@ if os.environ.setdefault("JAX_PLATFORMS", "cpu") == "cpu":  # XLA ends the proce
         "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false "
         "--xla_cpu_parallel_codegen_split_count=1",
     )
-if "PYTEST_XDIST_WORKER" in os.environ:  # there are as many as cores, or more: PyTorch's threads would wait
+if "PYTEST_XDIST_WORKER" in os.environ:  # there is a process for each core: PyTorch's threads would wait for each other
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("JAX_NUMPY_RANK_PROMOTION", "raise")
 os.environ.setdefault("JAX_NUMPY_DTYPE_PROMOTION", "strict")
@@ -37,10 +37,9 @@ gc.set_threshold(100_000)  # as a command has it: imports, collecting and tracin
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist there is nothing to ask it
 def pytest_xdist_auto_num_workers() -> int:
-    """How many processes `-n auto` starts: one for each core that may be used, and one more, since a seventh of their
-    time they wait for a browser, a server or a command; each takes 3 to 6 GB, so four are enough."""
+    """How many processes `-n auto` starts: one for each core that may be used; each takes 2 GB, so four are enough."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores + 1, 4)
+    return min(cores, 4)
 
 
 def pytest_collection_finish() -> None:
