@@ -37,7 +37,7 @@ gc.set_threshold(100_000)  # as a command has it: imports, collecting and tracin
 
 @pytest.hookimpl(optionalhook=True)  # without pytest-xdist there is nothing to ask it
 def pytest_xdist_auto_num_workers() -> int:
-    """How many processes `-n auto` starts: one for each core that may be used; each takes 4 to 6 GB, so four are enough."""
+    """How many processes `-n auto` starts: one for each core that may be used, four at most; each takes up to 6 GB."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, 4)
 
