@@ -58,7 +58,7 @@ class Bucket:
     def __init__(self, how: SourceSearch, width: int, most: int) -> None:
         self.how, self.width, self.query = how, width, how.query(width)
         self.begin = begin.after(how.model)
-        self._step, self._steps = (advance_by.after((self.query, np.int32(steps))) for steps in (1, STEPS_ALONE))
+        self._by_one, self._by_some = (advance_by.after((self.query, np.int32(steps))) for steps in (1, STEPS_ALONE))
         self.sizes = sizes_of(most)
         self.widths = -(-width // 2), width
         self.slots = cache_buckets(-(-2 * width // 3), how.bound(width))
@@ -85,7 +85,7 @@ class Bucket:
     def advance(self, search: Search) -> Search:
         """The search after a turn: a step, or a few of one sentence alone, fewer where it ends or has filled all slots.
         Takes its memory."""
-        return (self._steps if len(search.max_lengths) == 1 else self._step)(search)
+        return (self._by_some if len(search.max_lengths) == 1 else self._by_one)(search)
 
     def _to_begin(
         self, size: int, width: int, sources: Sequence[Sequence[int]] = (), bounds: Sequence[int] = ()

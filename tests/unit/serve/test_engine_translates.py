@@ -69,6 +69,24 @@ def test_many_at_random_moments_are_each_as_alone(
     assert len({one[0].text for one in found if one}) > 7
 
 
+def test_a_sentence_alone_makes_four_steps_a_turn(serve: Any, translator: Translator) -> None:
+    """An output that does not end by itself takes as many steps as its bound. Beside others a turn is one step, so that
+    who comes or leaves is kept waiting for no more."""
+    margin = 30
+    endless = {"max_margin": margin, "suppress_tokens": [translator.target_tokenizer.eos_id], "no_repeat_ngram": 0}
+
+    async def turns_of(engine: Engine, texts: list[str]) -> int:
+        before = engine.counts.turns
+        assert await engine.translate(texts, **endless) == translator.translate(texts, **endless)
+        return engine.counts.turns - before
+
+    async def work(engine: Engine) -> None:
+        assert margin / 4 <= await turns_of(engine, ["ba cb"]) < margin / 2
+        assert await turns_of(engine, ["ba cb"] * 4) >= margin  # two for each thread, at least
+
+    serve(translator, work)
+
+
 def test_blank_texts_and_wrong_ones(serve: Any, translator: Translator) -> None:
     async def work(engine: Engine) -> None:
         assert await engine.translate(["", " ba", "\n"]) == ["", *translator.translate([" ba"]), ""]
