@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pages import is_same_drawing
+from plainformer.cli.plot import drawing
 from plainformer.figures.curves import chart_of, read_curves
 from plainformer.figures.teaching import PICTURES
 from plainformer.inspect.chart import save
@@ -150,3 +151,10 @@ def test_pictures_need_a_folder(run: Path, cli) -> None:
     error = cli("figures", "-o", run / "metrics.jsonl").error(2)
     assert error.endswith("metrics.jsonl: the pictures need a folder; name one, which may be new")
     assert "there is no such folder" in cli("figures", "-o", run / "no" / "where").error(2)
+
+
+def test_a_run_s_end_names_the_extra_only_where_it_is_missing(monkeypatch: pytest.MonkeyPatch):
+    run = Path("runs/my first")
+    assert drawing(run) == "plainformer plot 'runs/my first'"
+    monkeypatch.setitem(sys.modules, "altair", None)
+    assert drawing(run) == "plainformer plot 'runs/my first'  (first: pip install 'plainformer[plots]')"

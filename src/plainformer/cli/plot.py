@@ -1,9 +1,12 @@
 """`plainformer plot`: the curves of runs, as a picture."""
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from plainformer.spelling import command
 
 
 def plot(
@@ -34,3 +37,9 @@ def plot(
     if curves.not_finite:
         typer.echo(f"{curves.not_finite:,} numbers are not finite, and are not drawn")
     typer.echo(f"{path}: {', '.join(metric or curves.shown)}")
+
+
+def drawing(run: Path) -> str:
+    """The command that draws the curves of a `run`, and what is to be installed first where that is missing."""
+    first = "" if find_spec("altair") else "  (first: pip install 'plainformer[plots]')"
+    return command("plainformer", "plot", run) + first
