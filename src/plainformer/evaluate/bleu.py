@@ -81,7 +81,8 @@ def score_translations(
     Args:
         hypotheses: the translations, plain text, one a sentence.
         references: the right answers, in the same order.
-        tokenize: sacreBLEU's tokenizer for BLEU, one of `TOKENIZERS`; chrF needs none.
+        tokenize: sacreBLEU's tokenizer for BLEU, one of `TOKENIZERS`; chrF needs none. "none" is for text whose tokens
+            stand apart already, of which there is then no warning.
         lowercase: ignore case, in both scores.
 
     Raises:
@@ -113,7 +114,7 @@ def score_translations(
         counts=tuple(int(count) for count in bleu_score.counts),
         totals=tuple(int(total) for total in bleu_score.totals),
         sentences=len(hypotheses),
-        warnings=tuple(_warnings(hypotheses)),
+        warnings=tuple(_warnings(hypotheses, is_tokenized=tokenize == "none")),
     )
 
 
@@ -147,12 +148,12 @@ def check_tokenizer(name: str) -> None:
     _bleu_metric(name, lowercase=False)
 
 
-def _warnings(hypotheses: Sequence[str]) -> list[str]:
+def _warnings(hypotheses: Sequence[str], *, is_tokenized: bool) -> list[str]:
     found = []
     empty = sum(not hypothesis.strip() for hypothesis in hypotheses)
     if empty:
         found.append(f"{empty} of {len(hypotheses)} hypotheses are empty")
     tokenized = sum(hypothesis.endswith(" .") for hypothesis in hypotheses)
-    if tokenized >= _TOKENIZED_LINES:
+    if tokenized >= _TOKENIZED_LINES and not is_tokenized:
         found.append(f"{tokenized} hypotheses end in ' .', as tokenised text does: BLEU is for detokenised text")
     return found

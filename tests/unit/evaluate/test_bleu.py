@@ -116,6 +116,7 @@ def test_empty_and_tokenised_hypotheses_are_counted_in_the_warnings() -> None:
     scores = score_translations(["Ein Hund ."] * 101, ["Ein Hund."] * 101)
     assert [warning.split(" end ")[0] for warning in scores.warnings] == ["101 hypotheses"]
     assert score_translations(["Ein Hund ."] * 99, ["Ein Hund."] * 99).warnings == ()
+    assert score_translations(["ein hund ."] * 101, ["ein hund ."] * 101, tokenize="none").warnings == ()
 
 
 def test_scores_as_a_dict_are_json_with_the_versions() -> None:
