@@ -16,5 +16,10 @@ def require(module: str, *, extra: str) -> ModuleType:
         return importlib.import_module(module)
     except ModuleNotFoundError as missing:
         raise InputError(
-            f"{module} is needed for this and is not installed", fix=f"run: pip install 'plainformer[{extra}]'"
+            f"{module} is needed for this and is not installed", fix=f"run: {installing(extra)}"
         ) from missing
+
+
+def installing(extra: str) -> str:
+    """The command that installs an extra of this project."""
+    return f"pip install 'plainformer[{extra}]'"

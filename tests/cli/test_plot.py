@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pages import is_same_drawing
-from plainformer.cli.plot import drawing
+from plainformer.cli.plot import plot_command
 from plainformer.figures.curves import chart_of, read_curves
 from plainformer.figures.teaching import PICTURES
 from plainformer.inspect.chart import save
@@ -155,6 +155,6 @@ def test_pictures_need_a_folder(run: Path, cli) -> None:
 
 def test_a_run_s_end_names_the_extra_only_where_it_is_missing(monkeypatch: pytest.MonkeyPatch):
     run = Path("runs/my first")
-    assert drawing(run) == "plainformer plot 'runs/my first'"
+    assert plot_command(run) == "plainformer plot 'runs/my first'"
     monkeypatch.setitem(sys.modules, "altair", None)
-    assert drawing(run) == "plainformer plot 'runs/my first'  (first: pip install 'plainformer[plots]')"
+    assert plot_command(run) == "plainformer plot 'runs/my first'  (first: pip install 'plainformer[plots]')"

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from plainformer.cli.plot import drawing
+from plainformer.cli.plot import plot_command
 from plainformer.cli.progress import show_progress
 from plainformer.cli.train import begin_cpu_kernels, stopped
 from plainformer.cli.work import begin_work
@@ -49,7 +49,7 @@ def demo(
     typer.echo(f"  {command('plainformer', 'translate', folder, 'I like tea')}")
     typer.echo(f"  {command('plainformer', 'look', folder, 'I like tea')}")
     typer.echo(f"  {command('plainformer', 'info', folder)}")
-    typer.echo(f"  {drawing(folder)}")
+    typer.echo(f"  {plot_command(folder)}")
     model = json.dumps(str(folder), ensure_ascii=False)  # a string of Python, too
     program = f'import plainformer; print(plainformer.load({model}).translate(["I like tea"]))'
     typer.echo(f"  {command('python', '-c', program)}")

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from plainformer.extras import installing
 from plainformer.spelling import command
 
 
@@ -39,7 +40,7 @@ def plot(
     typer.echo(f"{path}: {', '.join(metric or curves.shown)}")
 
 
-def drawing(run: Path) -> str:
+def plot_command(run: Path) -> str:
     """The command that draws the curves of a `run`, and what is to be installed first where that is missing."""
-    first = "" if find_spec("altair") else "  (first: pip install 'plainformer[plots]')"
+    first = "" if find_spec("altair") else f"  (first: {installing('plots')})"
     return command("plainformer", "plot", run) + first

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from plainformer.cli.own_data import own_data
-from plainformer.cli.plot import drawing
+from plainformer.cli.plot import plot_command
 from plainformer.cli.processes import Coordinator, Mesh, Process, Processes, as_options, joined, over_mesh
 from plainformer.cli.progress import show_progress
 from plainformer.cli.recipes import names
@@ -114,7 +114,7 @@ def _scored(loaded: "Recipe", folder: Path) -> None:
 def _say_what_next(task: str, run: Path) -> None:
     from plainformer.locate import find_model
 
-    typer.echo(f"its curves: {drawing(run)}")
+    typer.echo(f"its curves: {plot_command(run)}")
     typer.echo(f"the model is in {find_model(run)}; try: {_TRY[task].format(run=command(run))}")
 
 
