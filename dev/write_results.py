@@ -3,8 +3,9 @@
     python dev/write_results.py [FILE]
 
 What stands between `<!-- rows: GROUP -->` and `<!-- end -->` is written anew from the rows of that group and from what
-is recorded of them; all else on the page is left as it is. Curves (extra `plots`) are drawn into
-`figures/` beside FILE, if that folder is there.
+is recorded of them, what stands after `<!-- differences: GROUP -->` from those that are compared with another row; all
+else on the page is left as it is. Pictures (extra `plots`) are drawn into `figures/` beside FILE, if that folder is
+there.
 """
 
 import math
@@ -14,13 +15,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
+from plainformer.reproduce.compare import Difference, differences
 from plainformer.reproduce.record import Record, Run, read_record, spread
-from plainformer.reproduce.rows import Row, read_rows
+from plainformer.reproduce.rows import Row, find_row, read_rows
 from plainformer.reproduce.say import DIGITS, name_of
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results", ROOT / "docs" / "results.md"
-TABLE = re.compile(r"(<!-- rows: ([\w-]+) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
+PART = re.compile(r"(<!-- (rows|differences): ([\w-]+) -->\n).*?(<!-- end -->)", flags=re.DOTALL)
 HEAD = (
     "row",
     "published",
@@ -33,6 +35,7 @@ HEAD = (
     "training",
     "commit",
 )
+DIFFERENCES = {"bleu": "BLEU", "perplexity": "perplexity, per cent"}
 DISTURBED = 1.1  # times what the steps would take at their median: other work shared the processor
 
 
@@ -40,16 +43,20 @@ def main(target: Path) -> None:
     """Write the page, and draw the curves; print where they are."""
     rows = read_rows(RESULTS)
     text = PAGE.read_text(encoding="utf-8")
-    target.write_text(TABLE.sub(lambda part: part[1] + table(part[2], rows) + part[3], text), encoding="utf-8")
+    write = {"rows": table, "differences": differences_table}
+    target.write_text(PART.sub(lambda part: part[1] + write[part[2]](part[3], rows) + part[4], text), encoding="utf-8")
     print(target)
     pictures = target.parent / "figures"
     for group in dict.fromkeys(row.group for row in rows) if pictures.is_dir() else ():
         draw(group, rows, pictures / picture(group))
+    for part in PART.finditer(text) if pictures.is_dir() else ():
+        if part[2] == "differences":
+            draw_differences(part[3], rows, pictures / picture(f"{part[3]}-differences"))
 
 
-def picture(group: str) -> str:
-    """The file of the curves of a group."""
-    return f"results-{group}.svg"
+def picture(name: str) -> str:
+    """The file of a picture: of a group its curves."""
+    return f"results-{name}.svg"
 
 
 def table(group: str, rows: Sequence[Row]) -> str:
@@ -77,6 +84,56 @@ def draw(group: str, rows: Sequence[Row], path: Path) -> None:
         }
         save(chart_of_recorded(panels), path)
         print(path)
+
+
+def differences_table(group: str, rows: Sequence[Row]) -> str:
+    """How far the rows of a group are from the row that each is compared with: as published, and here."""
+    apart = _apart(group, rows)
+    if not apart:
+        return "Nothing to compare is recorded yet.\n"
+    head = ("row", *(f"{title}: {whose}" for title in DIFFERENCES.values() for whose in ("theirs", "ours, over seeds")))
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
+    for name, found in apart.items():
+        cells = [cell for one in found for cell in (_signed(one.published), _signed(*one.measured))]
+        lines.append(f"| {' | '.join([f'`{name}`', *cells])} |")
+    name = picture(f"{group}-differences")
+    return "\n".join([*lines, "", f"![How far each row is from its base, there and here](figures/{name})"]) + "\n"
+
+
+def draw_differences(group: str, rows: Sequence[Row], path: Path) -> None:
+    """The table of differences as a picture, SVG."""
+    from plainformer.figures.recorded import chart_of_differences
+    from plainformer.inspect.chart import save
+
+    found = _apart(group, rows)
+    panels = {
+        title: {name: (pair[at].published, pair[at].measured) for name, pair in found.items()}
+        for at, title in enumerate(DIFFERENCES.values())
+    }
+    if found:
+        save(chart_of_differences(panels), path)
+        print(path)
+
+
+def _apart(group: str, rows: Sequence[Row]) -> dict[str, tuple[Difference, Difference]]:
+    """The differences by row, of those that have runs to compare."""
+    found = {}
+    for row in rows:
+        if row.group == group and row.compared_with:
+            record, baseline = read_record(RESULTS, row.name), read_record(RESULTS, row.compared_with)
+            pair = differences(row, find_row(rows, row.compared_with), record, baseline) if record and baseline else ()
+            if pair and pair[0].measured:
+                found[row.name] = pair
+    return found
+
+
+def _signed(*values: float | None) -> str:
+    """A difference, or the mean and the range of several; nothing where there is none."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    among = f" ({min(known):+.1f} to {max(known):+.1f})" if len(known) > 1 else ""
+    return f"{fmean(known):+.1f}{among}"
 
 
 def _cells(row: Row, record: Record | None) -> list[str]:

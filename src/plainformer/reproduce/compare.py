@@ -1,13 +1,45 @@
-"""Two rows of one test set: whether one is better, seed by seed, by the paired bootstrap."""
+"""Two rows of one test set, seed by seed: how far apart they are, and whether one is better by the paired bootstrap."""
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from plainformer.errors import InputError
 from plainformer.evaluate.significance import paired_bootstrap
 from plainformer.reproduce.outputs import read_outputs
 from plainformer.reproduce.record import Comparison, Record, Run, outputs_name, read_record
-from plainformer.reproduce.rows import Row, Scoring
+from plainformer.reproduce.rows import Metric, Published, Row, Scoring
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A translator's figure less that of another row, as published (None: it was not) and here for every seed of both.
+
+    BLEU in its points; perplexity in per cent of the other's, so that figures of other tokens can stand beside.
+    """
+
+    metric: Metric
+    published: float | None
+    measured: tuple[float, ...]
+
+
+def differences(row: Row, other: Row, record: Record, baseline: Record) -> tuple[Difference, Difference]:
+    """Of BLEU and of perplexity, from the finished runs of the same seeds."""
+    before, after = ({run.seed: run for run in one.runs if run.status == "finished"} for one in (baseline, record))
+    pairs = [(after[seed], before[seed]) for seed in sorted(after.keys() & before.keys())]
+    here, there = row.published or Published(source=""), other.published or Published(source="")
+    bleu = here.value - there.value if here.value and there.value else None
+    ratio = here.perplexity / there.perplexity if here.perplexity and there.perplexity else None
+    nats = [one.likelihood["nll"] - two.likelihood["nll"] for one, two in pairs]
+    return (
+        Difference("bleu", bleu, tuple(_bleu(one) - _bleu(two) for one, two in pairs)),
+        Difference("perplexity", ratio and 100 * (ratio - 1), tuple(100 * math.expm1(one) for one in nats)),
+    )
+
+
+def _bleu(run: Run) -> float:
+    return next(score.value for score in run.scores if score.metric == "bleu")
 
 
 def comparisons(

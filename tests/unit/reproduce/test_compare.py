@@ -1,0 +1,49 @@
+"""Differences of two rows: of the same seeds, in BLEU's points and in per cent of perplexity."""
+
+import math
+from typing import Any
+
+import pytest
+
+from plainformer.reproduce.compare import differences
+from plainformer.reproduce.record import Record, Run, Score
+from plainformer.reproduce.rows import Published, Row
+
+PERPLEXITY_OF_BASE, PERPLEXITY = 5.0, 6.0
+
+
+def a_row(name: str, **changes: Any) -> Row:
+    return Row(name=name, group="a", about="it", recipe="recipes/a.toml", metric="bleu", **changes)
+
+
+def a_record(name: str, perplexity: float, *runs: tuple[int, float, str]) -> Record:
+    values: dict[str, Any] = {"steps": 3, "planned": 4, "seconds": 1.0, "step_seconds": 0.1, "processor": "an abacus"}
+    values |= {"commit": "abc1234", "versions": {}, "parameters": 1, "data": {}, "train": {}}
+    values["likelihood"] = {"nll": math.log(perplexity), "tokens": 7.0}
+    made = (
+        Run(seed=seed, status=status, scores=(Score(metric="bleu", value=bleu),) if bleu else (), **values)
+        for seed, bleu, status in runs
+    )
+    return Record(name=name, task="translation", recipe="recipes/a.toml", sha256="d4", test="val", runs=tuple(made))
+
+
+def test_differences_are_of_the_finished_runs_of_the_same_seeds() -> None:
+    base = a_record("base", PERPLEXITY_OF_BASE, (1, 20.0, "finished"), (2, 22.0, "finished"), (3, 0.0, "unfinished"))
+    runs = (3, 23.0, "finished"), (2, 21.0, "finished"), (1, 20.5, "finished"), (4, 30.0, "finished")
+    bleu, perplexity = differences(a_row("a"), a_row("base"), a_record("a", PERPLEXITY, *runs), base)
+    assert (bleu.metric, perplexity.metric) == ("bleu", "perplexity")
+    assert bleu.measured == pytest.approx((0.5, -1.0))
+    assert perplexity.measured == pytest.approx((20.0, 20.0))
+    assert bleu.published is None
+    assert perplexity.published is None
+
+
+def test_a_published_difference_needs_both_figures() -> None:
+    base, row = Published(source="base", value=25.8, perplexity=4.92), Published(source="(A)", value=24.9)
+    record = a_record("a", PERPLEXITY, (1, 20.0, "finished"))
+    bleu, perplexity = differences(a_row("a", published=row), a_row("base", published=base), record, record)
+    assert bleu.published == pytest.approx(-0.9)
+    assert perplexity.published is None
+    both = row.model_copy(update={"perplexity": 5.29})
+    _, perplexity = differences(a_row("a", published=both), a_row("base", published=base), record, record)
+    assert perplexity.published == pytest.approx(7.52, abs=0.01)
