@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
 
-from plainformer.reproduce.compare import Difference, differences
+from plainformer.reproduce.compare import Delta, deltas
 from plainformer.reproduce.record import Record, Run, read_record, spread
 from plainformer.reproduce.rows import Row, find_row, read_rows
 from plainformer.reproduce.say import DIGITS, name_of
@@ -115,13 +115,13 @@ def draw_differences(group: str, rows: Sequence[Row], path: Path) -> None:
         print(path)
 
 
-def _apart(group: str, rows: Sequence[Row]) -> dict[str, tuple[Difference, Difference]]:
+def _apart(group: str, rows: Sequence[Row]) -> dict[str, tuple[Delta, Delta]]:
     """The differences by row, of those that have runs to compare."""
     found = {}
     for row in rows:
         if row.group == group and row.compared_with:
             record, baseline = read_record(RESULTS, row.name), read_record(RESULTS, row.compared_with)
-            pair = differences(row, find_row(rows, row.compared_with), record, baseline) if record and baseline else ()
+            pair = deltas(row, find_row(rows, row.compared_with), record, baseline) if record and baseline else ()
             if pair and pair[0].measured:
                 found[row.name] = pair
     return found
@@ -209,9 +209,10 @@ def _under(row: Row, record: Record | None) -> list[str]:
             )
         elif run.note:
             said.append(f"Seed {run.seed}: {run.note}.")
-    for one in record.comparisons if record else ():
-        by = f"{one.difference:+.2f} BLEU, p = {one.p_value:.3f}"
-        said.append(f"Seed {one.seed} beside `{one.baseline}` (paired bootstrap, {one.samples:,} samples): {by}.")
+    if record and record.comparisons:
+        by = (f"seed {one.seed} {one.difference:+.2f} BLEU, p = {one.p_value:.3f}" for one in record.comparisons)
+        draws = record.comparisons[0]
+        said.append(f"Beside `{draws.baseline}` (paired bootstrap, {draws.samples:,} samples): {'; '.join(by)}.")
     return [f"- `{row.name}`: {' '.join(said)}"] if said else []
 
 

@@ -10,6 +10,8 @@ from plainformer.inspect.chart import altair, rows
 Curve = Mapping[str, Sequence[float]]
 """A figure at steps: `step`, and each metric at them."""
 
+TICKS = [0, *(sign * size for sign in (-1, 1) for size in (1, 2, 5, 10, 20, 50, 100, 200))]
+
 
 def chart_of_recorded(panels: Mapping[str, Mapping[int, Mapping[str, Curve]]], metric: str = "nll") -> Any:
     """One panel for each name, in which each seed has a colour, training a line and the dev set a dashed one.
@@ -55,7 +57,8 @@ def chart_of_differences(panels: Mapping[str, Mapping[str, tuple[float | None, S
     for at, (title, found) in enumerate(panels.items()):
         names = alt.Y("row:N", sort=[*found], title=None, axis=alt.Axis(labels=at == 0, ticks=at == 0, labelLimit=200))
         base = alt.Chart(rows([one for name, pair in found.items() for one in _ends(name, *pair)])).encode(y=names)
-        across = alt.X("value:Q", title=f"{title}, less the base's")
+        scale = alt.Scale(type="symlog", constant=2)  # the least differences and the greatest in one picture
+        across = alt.X("value:Q", title=f"{title}, less the base's", scale=scale, axis=alt.Axis(values=TICKS))
         line = base.mark_rule(strokeWidth=2).encode(x="least:Q", x2="greatest:Q", color=colour)
         point = base.mark_point(filled=True, opacity=1, size=60).encode(x=across, color=colour, shape=shape)
         zero = alt.Chart(rows([{"value": 0}])).mark_rule(color="#888888").encode(x="value:Q")

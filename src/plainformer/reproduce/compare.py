@@ -13,7 +13,7 @@ from plainformer.reproduce.rows import Metric, Published, Row, Scoring
 
 
 @dataclass(frozen=True)
-class Difference:
+class Delta:
     """A translator's figure less that of another row, as published (None: it was not) and here for every seed of both.
 
     BLEU in its points; perplexity in per cent of the other's, so that figures of other tokens can stand beside.
@@ -24,7 +24,7 @@ class Difference:
     measured: tuple[float, ...]
 
 
-def differences(row: Row, other: Row, record: Record, baseline: Record) -> tuple[Difference, Difference]:
+def deltas(row: Row, other: Row, record: Record, baseline: Record) -> tuple[Delta, Delta]:
     """Of BLEU and of perplexity, from the finished runs of the same seeds."""
     before, after = ({run.seed: run for run in one.runs if run.status == "finished"} for one in (baseline, record))
     pairs = [(after[seed], before[seed]) for seed in sorted(after.keys() & before.keys())]
@@ -33,8 +33,8 @@ def differences(row: Row, other: Row, record: Record, baseline: Record) -> tuple
     ratio = here.perplexity / there.perplexity if here.perplexity and there.perplexity else None
     nats = [one.likelihood["nll"] - two.likelihood["nll"] for one, two in pairs]
     return (
-        Difference("bleu", bleu, tuple(_bleu(one) - _bleu(two) for one, two in pairs)),
-        Difference("perplexity", ratio and 100 * (ratio - 1), tuple(100 * math.expm1(one) for one in nats)),
+        Delta("bleu", bleu, tuple(_bleu(one) - _bleu(two) for one, two in pairs)),
+        Delta("perplexity", ratio and 100 * (ratio - 1), tuple(100 * math.expm1(one) for one in nats)),
     )
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from plainformer.reproduce.compare import differences
+from plainformer.reproduce.compare import deltas
 from plainformer.reproduce.record import Record, Run, Score
 from plainformer.reproduce.rows import Published, Row
 
@@ -30,7 +30,7 @@ def a_record(name: str, perplexity: float, *runs: tuple[int, float, str]) -> Rec
 def test_differences_are_of_the_finished_runs_of_the_same_seeds() -> None:
     base = a_record("base", PERPLEXITY_OF_BASE, (1, 20.0, "finished"), (2, 22.0, "finished"), (3, 0.0, "unfinished"))
     runs = (3, 23.0, "finished"), (2, 21.0, "finished"), (1, 20.5, "finished"), (4, 30.0, "finished")
-    bleu, perplexity = differences(a_row("a"), a_row("base"), a_record("a", PERPLEXITY, *runs), base)
+    bleu, perplexity = deltas(a_row("a"), a_row("base"), a_record("a", PERPLEXITY, *runs), base)
     assert (bleu.metric, perplexity.metric) == ("bleu", "perplexity")
     assert bleu.measured == pytest.approx((0.5, -1.0))
     assert perplexity.measured == pytest.approx((20.0, 20.0))
@@ -41,9 +41,9 @@ def test_differences_are_of_the_finished_runs_of_the_same_seeds() -> None:
 def test_a_published_difference_needs_both_figures() -> None:
     base, row = Published(source="base", value=25.8, perplexity=4.92), Published(source="(A)", value=24.9)
     record = a_record("a", PERPLEXITY, (1, 20.0, "finished"))
-    bleu, perplexity = differences(a_row("a", published=row), a_row("base", published=base), record, record)
+    bleu, perplexity = deltas(a_row("a", published=row), a_row("base", published=base), record, record)
     assert bleu.published == pytest.approx(-0.9)
     assert perplexity.published is None
     both = row.model_copy(update={"perplexity": 5.29})
-    _, perplexity = differences(a_row("a", published=both), a_row("base", published=base), record, record)
+    _, perplexity = deltas(a_row("a", published=both), a_row("base", published=base), record, record)
     assert perplexity.published == pytest.approx(7.52, abs=0.01)
