@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plainformer.reproduce.compare import deltas
-from plainformer.reproduce.record import Record, Run, Score
+from plainformer.reproduce.record import Record, Run, Score, Status
 from plainformer.reproduce.rows import Published, Row
 
 PERPLEXITY_OF_BASE, PERPLEXITY = 5.0, 6.0
@@ -16,7 +16,7 @@ def a_row(name: str, **changes: Any) -> Row:
     return Row(name=name, group="a", about="it", recipe="recipes/a.toml", metric="bleu", **changes)
 
 
-def a_record(name: str, perplexity: float, *runs: tuple[int, float, str]) -> Record:
+def a_record(name: str, perplexity: float, *runs: tuple[int, float, Status]) -> Record:
     values: dict[str, Any] = {"steps": 3, "planned": 4, "seconds": 1.0, "step_seconds": 0.1, "processor": "an abacus"}
     values |= {"commit": "abc1234", "versions": {}, "parameters": 1, "data": {}, "train": {}}
     values["likelihood"] = {"nll": math.log(perplexity), "tokens": 7.0}
