@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from plainformer.reproduce.compare import deltas
-from plainformer.reproduce.record import Record, Run, Score, Status
+from plainformer.reproduce.record import Record, Run, Score
 from plainformer.reproduce.rows import Published, Row
 
 PERPLEXITY_OF_BASE, PERPLEXITY = 5.0, 6.0
@@ -16,21 +16,24 @@ def a_row(name: str, **changes: Any) -> Row:
     return Row(name=name, group="a", about="it", recipe="recipes/a.toml", metric="bleu", **changes)
 
 
-def a_record(name: str, perplexity: float, *runs: tuple[int, float, Status]) -> Record:
+def a_record(name: str, perplexity: float, bleus: dict[int, float], *, unfinished: int = 0) -> Record:
+    """Runs by seed, of which one may be unfinished."""
     values: dict[str, Any] = {"steps": 3, "planned": 4, "seconds": 1.0, "step_seconds": 0.1, "processor": "an abacus"}
     values |= {"commit": "abc1234", "versions": {}, "parameters": 1, "data": {}, "train": {}}
     values["likelihood"] = {"nll": math.log(perplexity), "tokens": 7.0}
-    made = (
-        Run(seed=seed, status=status, scores=(Score(metric="bleu", value=bleu),) if bleu else (), **values)
-        for seed, bleu, status in runs
-    )
-    return Record(name=name, task="translation", recipe="recipes/a.toml", sha256="d4", test="val", runs=tuple(made))
+    runs = [
+        Run(seed=seed, status="finished", scores=(Score(metric="bleu", value=bleu),), **values)
+        for seed, bleu in bleus.items()
+    ]
+    if unfinished:
+        runs.append(Run(seed=unfinished, status="unfinished", **values))
+    return Record(name=name, task="translation", recipe="recipes/a.toml", sha256="d4", test="val", runs=tuple(runs))
 
 
 def test_differences_are_of_the_finished_runs_of_the_same_seeds() -> None:
-    base = a_record("base", PERPLEXITY_OF_BASE, (1, 20.0, "finished"), (2, 22.0, "finished"), (3, 0.0, "unfinished"))
-    runs = (3, 23.0, "finished"), (2, 21.0, "finished"), (1, 20.5, "finished"), (4, 30.0, "finished")
-    bleu, perplexity = deltas(a_row("a"), a_row("base"), a_record("a", PERPLEXITY, *runs), base)
+    base = a_record("base", PERPLEXITY_OF_BASE, {1: 20.0, 2: 22.0}, unfinished=3)
+    record = a_record("a", PERPLEXITY, {3: 23.0, 2: 21.0, 1: 20.5, 4: 30.0})
+    bleu, perplexity = deltas(a_row("a"), a_row("base"), record, base)
     assert (bleu.metric, perplexity.metric) == ("bleu", "perplexity")
     assert bleu.measured == pytest.approx((0.5, -1.0))
     assert perplexity.measured == pytest.approx((20.0, 20.0))
@@ -40,7 +43,7 @@ def test_differences_are_of_the_finished_runs_of_the_same_seeds() -> None:
 
 def test_a_published_difference_needs_both_figures() -> None:
     base, row = Published(source="base", value=25.8, perplexity=4.92), Published(source="(A)", value=24.9)
-    record = a_record("a", PERPLEXITY, (1, 20.0, "finished"))
+    record = a_record("a", PERPLEXITY, {1: 20.0})
     bleu, perplexity = deltas(a_row("a", published=row), a_row("base", published=base), record, record)
     assert bleu.published == pytest.approx(-0.9)
     assert perplexity.published is None
