@@ -35,7 +35,7 @@ HEAD = (
     "training",
     "commit",
 )
-DIFFERENCES = {"bleu": "BLEU", "perplexity": "perplexity, per cent"}
+DELTAS = ("BLEU", "perplexity, per cent")
 DISTURBED = 1.1  # times what the steps would take at their median: other work shared the processor
 
 
@@ -88,13 +88,13 @@ def draw(group: str, rows: Sequence[Row], path: Path) -> None:
 
 def differences_table(group: str, rows: Sequence[Row]) -> str:
     """How far the rows of a group are from the row that each is compared with: as published, and here."""
-    apart = _apart(group, rows)
-    if not apart:
+    found = _deltas_by_row(group, rows)
+    if not found:
         return "Nothing to compare is recorded yet.\n"
-    head = ("row", *(f"{title}: {whose}" for title in DIFFERENCES.values() for whose in ("theirs", "ours, over seeds")))
+    head = ("row", *(f"{title}: {whose}" for title in DELTAS for whose in ("theirs", "ours, over seeds")))
     lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(head)]
-    for name, found in apart.items():
-        cells = [cell for one in found for cell in (_signed(one.published), _signed(*one.measured))]
+    for name, pair in found.items():
+        cells = [cell for one in pair for cell in (_signed(one.published), _signed(*one.measured))]
         lines.append(f"| {' | '.join([f'`{name}`', *cells])} |")
     name = picture(f"{group}-differences")
     return "\n".join([*lines, "", f"![How far each row is from its base, there and here](figures/{name})"]) + "\n"
@@ -105,17 +105,17 @@ def draw_differences(group: str, rows: Sequence[Row], path: Path) -> None:
     from plainformer.figures.recorded import chart_of_differences
     from plainformer.inspect.chart import save
 
-    found = _apart(group, rows)
+    found = _deltas_by_row(group, rows)
     panels = {
         title: {name: (pair[at].published, pair[at].measured) for name, pair in found.items()}
-        for at, title in enumerate(DIFFERENCES.values())
+        for at, title in enumerate(DELTAS)
     }
     if found:
         save(chart_of_differences(panels), path)
         print(path)
 
 
-def _apart(group: str, rows: Sequence[Row]) -> dict[str, tuple[Delta, Delta]]:
+def _deltas_by_row(group: str, rows: Sequence[Row]) -> dict[str, tuple[Delta, Delta]]:
     """The differences by row, of those that have runs to compare."""
     found = {}
     for row in rows:

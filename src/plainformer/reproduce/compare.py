@@ -9,7 +9,7 @@ from plainformer.errors import InputError
 from plainformer.evaluate.significance import paired_bootstrap
 from plainformer.reproduce.outputs import read_outputs
 from plainformer.reproduce.record import Comparison, Record, Run, outputs_name, read_record
-from plainformer.reproduce.rows import Metric, Published, Row, Scoring
+from plainformer.reproduce.rows import Published, Row, Scoring
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,6 @@ class Delta:
     BLEU in its points; perplexity in per cent of the other's, so that figures of other tokens can stand beside.
     """
 
-    metric: Metric
     published: float | None
     measured: tuple[float, ...]
 
@@ -33,8 +32,8 @@ def deltas(row: Row, other: Row, record: Record, baseline: Record) -> tuple[Delt
     ratio = here.perplexity / there.perplexity if here.perplexity and there.perplexity else None
     nats = [one.likelihood["nll"] - two.likelihood["nll"] for one, two in pairs]
     return (
-        Delta("bleu", bleu, tuple(_bleu(one) - _bleu(two) for one, two in pairs)),
-        Delta("perplexity", ratio and 100 * (ratio - 1), tuple(100 * math.expm1(one) for one in nats)),
+        Delta(bleu, tuple(_bleu(one) - _bleu(two) for one, two in pairs)),
+        Delta(ratio and 100 * (ratio - 1), tuple(100 * math.expm1(one) for one in nats)),
     )
 
 
