@@ -36,6 +36,7 @@ HEAD = (
     "commit",
 )
 DELTAS = ("BLEU", "perplexity, per cent")
+LEAST_COMPILING = 3.0  # seconds; less is 0.0 minutes
 DISTURBED = 1.1  # times what the steps would take at their median: other work shared the processor
 
 
@@ -184,12 +185,18 @@ def _also(row: Row, runs: Sequence[Run]) -> str:
 
 
 def _time(runs: Sequence[Run]) -> str:
+    """How long the runs took, the mean of those on one processor, processor by processor."""
+    processors = dict.fromkeys(run.processor for run in runs)
+    return "; ".join(f"{_mean_time([run for run in runs if run.processor == one])} on {one}" for one in processors)
+
+
+def _mean_time(runs: Sequence[Run]) -> str:
     spent = fmean(run.seconds for run in runs)
     alone = fmean(run.steps * run.step_seconds for run in runs)
     shared = f" (shared; {_minutes(alone)} at the median step)" if spent > DISTURBED * alone + 30 else ""
     compiling = fmean(run.compiling_seconds for run in runs)
-    shared += f", {_minutes(compiling)} of it compiling" if compiling else ""
-    return f"{_minutes(spent)}{shared} on {', '.join(dict.fromkeys(run.processor for run in runs))}"
+    shared += f", {_minutes(compiling)} of it compiling" if compiling >= LEAST_COMPILING else ""
+    return f"{_minutes(spent)}{shared}"
 
 
 def _minutes(seconds: float) -> str:
