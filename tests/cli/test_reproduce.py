@@ -298,7 +298,13 @@ def test_a_run_of_another_recipe_is_refused(cli, shelf: Shelf) -> None:
     [
         (["mikro"], "there is no row 'mikro'; name one of micro, later: did you mean micro?"),
         (["--record"], "no row is named; name one; plainformer reproduce lists them"),
+        (["--data", "nowhere"], "no row is named; name one; plainformer reproduce lists them"),
         (["micro", "--check", "--record"], "--check and --record exclude each other; give one of them"),
+        (
+            ["micro", "--check", "--seed", "8"],
+            "--check reads the recorded runs, all of them, without --seed; leave it out",
+        ),
+        (["micro", "--commit", "abc"], "--commit is for --record alone; leave it out, or add --record"),
         (["micro", "--record", "--run", "nowhere"], "nowhere: there is no run; name its folder with --run FOLDER"),
         (
             ["micro", "--record", "--seed", "8", "--run", "RUN"],

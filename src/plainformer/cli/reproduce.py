@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -51,14 +52,14 @@ def reproduce(
     """
     from plainformer.reproduce.rows import find_row, read_rows, results_folder
 
-    if check and record:
-        raise InputError("--check and --record exclude each other", fix="give one of them")
+    of_record = {"--commit": commit, "--processor": processor, "--note": note or None}
+    _refuse_unused({"--seed": seed, "--run": run}, of_record, check=check, record=record)
     folder = results or results_folder()
     rows = read_rows(folder)
     if check:
         _check([find_row(rows, name)] if name else rows, folder, data)
     elif name is None:
-        if record or seed is not None or run:
+        if record or seed is not None or run or data:
             raise InputError("no row is named", fix="name one; plainformer reproduce lists them")
         from plainformer.reproduce.say import listing
 
@@ -73,6 +74,18 @@ def reproduce(
         else:
             _train(row, folder, first, place, data)
         _compare(row, folder, place, data, record=(processor, commit, note) if record else None)
+
+
+def _refuse_unused(of_run: Mapping[str, object], of_record: Mapping[str, object], *, check: bool, record: bool) -> None:
+    """Raises InputError for an option, None where it was not given, that the command would make no use of."""
+    if check and record:
+        raise InputError("--check and --record exclude each other", fix="give one of them")
+    for option, value in (*of_run.items(), *of_record.items()):
+        if check and value is not None:
+            raise InputError(f"--check reads the recorded runs, all of them, without {option}", fix="leave it out")
+    for option, value in of_record.items():
+        if not record and value is not None:
+            raise InputError(f"{option} is for --record alone", fix="leave it out, or add --record")
 
 
 def _check(rows: "list[Row] | tuple[Row, ...]", folder: Path, data: Path | None) -> None:
