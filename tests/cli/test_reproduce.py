@@ -286,6 +286,8 @@ def test_a_row_is_compared_with_another(cli, shelf: Shelf) -> None:
     outcome = cli(*line)
     assert outcome.code == 1
     assert "the comparison with micro is not the one recorded" in outcome.out
+    path.write_text(json.dumps(record | {"comparisons": []}))
+    assert "greedy: differs: the comparison with micro is not" in cli("reproduce", "--check", *place).out
 
 
 def test_a_run_of_another_recipe_is_refused(cli, shelf: Shelf) -> None:

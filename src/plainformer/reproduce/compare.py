@@ -49,15 +49,16 @@ def comparisons(
     Raises:
         InputError: outputs are missing or damaged, or of other sentences.
     """
-    baseline = read_record(folder, row.compared_with) if row.compared_with else None
-    if baseline is None:
-        return ()
-    seeds = {run.seed: run for run in baseline.runs if run.outputs}
     return tuple(
-        _of_seed(row, run, seeds[run.seed], folder, references, scoring)
-        for run in record.runs
-        if run.outputs and run.seed in seeds
+        _of_seed(row, run, other, folder, references, scoring) for run, other in pairs_of_runs(row, record, folder)
     )
+
+
+def pairs_of_runs(row: Row, record: Record, folder: Path) -> list[tuple[Run, Run]]:
+    """The runs of a row, each with that of its seed of the row that it is compared with, where both have outputs."""
+    baseline = read_record(folder, row.compared_with) if row.compared_with else None
+    others = {run.seed: run for run in baseline.runs if run.outputs} if baseline else {}
+    return [(run, others[run.seed]) for run in record.runs if run.outputs and run.seed in others]
 
 
 def _of_seed(row: Row, run: Run, other: Run, folder: Path, references: Sequence[str], scoring: Scoring) -> Comparison:
