@@ -246,12 +246,8 @@ def test_an_unfinished_run_is_a_row_too(cli, shelf: Shelf, tmp_path: Path) -> No
     (entry,) = shelf.record["runs"]
     assert (entry["status"], entry["steps"]) == ("unfinished", 20)
     assert not {"scores", "outputs"} & set(entry)
-    assert (
-        cli("reproduce", "--results", shelf.results)
-        .written()
-        .splitlines()[1]
-        .endswith("unfinished after 20 of 30 steps")
-    )
+    listed = cli("reproduce", "--results", shelf.results).written().splitlines()
+    assert listed[1].endswith("unfinished after 20 of 30 steps")
     assert "no finished run is recorded" in cli("reproduce", "micro", "--check", "--results", shelf.results).written()
 
 
@@ -288,6 +284,9 @@ def test_a_row_is_compared_with_another(cli, shelf: Shelf) -> None:
     assert "the comparison with micro is not the one recorded" in outcome.out
     path.write_text(json.dumps(record | {"comparisons": []}))
     assert "greedy: differs: the comparison with micro is not" in cli("reproduce", "--check", *place).out
+    said = cli("reproduce", "micro", "--record", "--run", shelf.run, *place).written()
+    assert said.splitlines()[-2] == f"{path}: compared with micro anew"
+    assert cli(*line).written() == "greedy: 1 seed: scored again, as recorded\n"
 
 
 def test_a_run_of_another_recipe_is_refused(cli, shelf: Shelf) -> None:

@@ -73,7 +73,7 @@ def reproduce(
             _check_seed(row, folder, place, seed)
         else:
             _train(row, folder, first, place, data)
-        _compare(row, folder, place, data, record=(processor, commit, note) if record else None)
+        _compare(row, rows, folder, place, data, record=(processor, commit, note) if record else None)
 
 
 def _refuse_unused(of_run: Mapping[str, object], of_record: Mapping[str, object], *, check: bool, record: bool) -> None:
@@ -126,13 +126,18 @@ def _train(row: "Row", folder: Path, seed: int, run: Path, data: Path | None) ->
 
 
 def _compare(
-    row: "Row", folder: Path, run: Path, data: Path | None, record: tuple[str | None, str | None, str] | None
+    row: "Row",
+    rows: "tuple[Row, ...]",
+    folder: Path,
+    run: Path,
+    data: Path | None,
+    record: tuple[str | None, str | None, str] | None,
 ) -> None:
     """Score a run, say how it compares, and write it down if asked to."""
     begin_cpu_kernels()
     begin_work()
     from plainformer.devices import processor as this_processor
-    from plainformer.reproduce.measure import Where, measure, record_of
+    from plainformer.reproduce.measure import Where, measure, record_of, records_beside
     from plainformer.reproduce.record import write_record
     from plainformer.reproduce.say import comparison
 
@@ -142,7 +147,10 @@ def _compare(
     for line in comparison(row, folder, measured):
         typer.echo(line)
     if record is not None:
-        typer.echo(str(write_record(folder, record_of(row, folder, measured))))
+        written = write_record(folder, record_of(row, folder, measured))
+        for beside in records_beside(row, rows, folder, measured):
+            typer.echo(f"{write_record(folder, beside)}: compared with {row.name} anew")
+        typer.echo(str(written))
 
 
 def _commit(folder: Path) -> str:

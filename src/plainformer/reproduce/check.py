@@ -11,7 +11,7 @@ from typing import Any
 
 from plainformer.errors import InputError
 from plainformer.recipe import LanguageRecipe, Recipe, TranslationRecipe
-from plainformer.reproduce.compare import comparisons, pairs_of_runs
+from plainformer.reproduce.compare import comparisons, expected
 from plainformer.reproduce.outputs import digest, read_outputs
 from plainformer.reproduce.record import Record, Run, outputs_name, read_record
 from plainformer.reproduce.rows import Row, Scoring, recipe_of, settings_hash
@@ -73,7 +73,7 @@ def check_row(row: Row, folder: Path, data: Path | None = None, *, draws: bool =
     for run in finished:
         found += [f"seed {run.seed}: {what}" for what in _of_run(row, run, recipe, folder, references)]
     # Without the draws, too: a run of the other row that was recorded later is missing from the comparison.
-    is_same = [one.seed for one in record.comparisons] == [run.seed for run, _ in pairs_of_runs(row, record, folder)]
+    is_same = [(one.baseline, one.seed) for one in record.comparisons] == expected(row, record, folder)
     if is_same and draws and references is not None and references.targets and not found:
         beside = comparisons(row, record, folder, references.targets, scorings_of(row, recipe)[0])
         is_same = all_close(record.comparisons, beside)

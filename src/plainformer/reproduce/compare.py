@@ -41,6 +41,25 @@ def _bleu(run: Run) -> float:
     return next(score.value for score in run.scores if score.metric == "bleu")
 
 
+def compared(row: Row, record: Record, folder: Path, references: Sequence[str], scorings: Sequence[Scoring]) -> Record:
+    """The record with its comparisons made anew; without references, as for an unfinished run, with those that stand.
+
+    Raises:
+        InputError: outputs are missing or damaged, or of other sentences.
+    """
+    if references:
+        found = comparisons(row, record, folder, references, scorings[0])
+    else:
+        standing = expected(row, record, folder)
+        found = tuple(one for one in record.comparisons if (one.baseline, one.seed) in standing)
+    return record.model_copy(update={"comparisons": found})
+
+
+def expected(row: Row, record: Record, folder: Path) -> list[tuple[str, int]]:
+    """The other row and the seed of each comparison that a record should have."""
+    return [(row.compared_with, run.seed) for run, _ in pairs_of_runs(row, record, folder)]
+
+
 def comparisons(
     row: Row, record: Record, folder: Path, references: Sequence[str], scoring: Scoring
 ) -> tuple[Comparison, ...]:

@@ -1,6 +1,6 @@
 """A run of a row as it is recorded: read from its folder, scored if it is finished, its outputs beside the record."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -16,7 +16,7 @@ from plainformer.inspect.count import count
 from plainformer.locate import find_model
 from plainformer.recipe import Recipe, TranslationRecipe, difference, load_recipe
 from plainformer.reproduce.check import references_of, scorings_of
-from plainformer.reproduce.compare import comparisons
+from plainformer.reproduce.compare import compared
 from plainformer.reproduce.outputs import digest, write_outputs
 from plainformer.reproduce.record import Curve, Outputs, Record, Run, Score, Status, outputs_name, read_record
 from plainformer.reproduce.rows import Row, recipe_of, settings_hash
@@ -136,11 +136,22 @@ def record_of(row: Row, folder: Path, measured: Measured) -> Record:
         sha256=sha256,
         test=_test_name(recipe),
         runs=tuple(sorted((*kept, run), key=lambda one: one.seed)),
+        comparisons=old.comparisons if old and kept else (),
     )
-    if not measured.references:
-        return record
-    beside = comparisons(row, record, folder, measured.references, scorings_of(row, recipe)[0])
-    return record.model_copy(update={"comparisons": beside})
+    return compared(row, record, folder, measured.references, scorings_of(row, recipe))
+
+
+def records_beside(row: Row, rows: Sequence[Row], folder: Path, measured: Measured) -> Iterator[Record]:
+    """The records of the rows that are compared with this one, compared with what is now recorded of it.
+
+    Raises:
+        InputError: outputs are missing or damaged, or of other sentences.
+    """
+    for other in rows:
+        record = read_record(folder, other.name) if other.compared_with == row.name else None
+        if record is not None and record.sha256 == settings_hash(other, folder):
+            scorings = scorings_of(other, recipe_of(other, folder))
+            yield compared(other, record, folder, measured.references, scorings)
 
 
 def _test_name(recipe: Recipe) -> str:

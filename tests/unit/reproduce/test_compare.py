@@ -1,12 +1,13 @@
 """Differences of two rows: of the same seeds, in BLEU's points and in per cent of perplexity."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from plainformer.reproduce.compare import deltas
-from plainformer.reproduce.record import Record, Run, Score
+from plainformer.reproduce.compare import compared, deltas
+from plainformer.reproduce.record import Comparison, Outputs, Record, Run, Score, write_record
 from plainformer.reproduce.rows import Published, Row
 
 PERPLEXITY_OF_BASE, PERPLEXITY = 5.0, 6.0
@@ -49,3 +50,25 @@ def test_a_published_difference_needs_both_figures() -> None:
     both = row.model_copy(update={"perplexity": 5.29})
     _, perplexity = deltas(a_row("a", published=both), a_row("base", published=base), record, record)
     assert perplexity.published == pytest.approx(7.52, abs=0.01)
+
+
+def test_without_references_the_comparisons_that_stand_are_kept(tmp_path: Path) -> None:
+    """As when a run is recorded that is not finished: those of other seeds, with the row that is compared with now."""
+    both = {1: 20.0, 2: 22.0}
+    base, record = (with_outputs(a_record(name, PERPLEXITY, both, unfinished=3)) for name in ("base", "a"))
+    write_record(tmp_path, base)
+    made = tuple(
+        Comparison(baseline=name, seed=seed, difference=1.0, p_value=0.5, samples=1000, signature="")
+        for name, seed in (("base", 1), ("base", 3), ("former", 2))
+    )
+    found = compared(
+        a_row("a", compared_with="base"), record.model_copy(update={"comparisons": made}), tmp_path, [], []
+    )
+    assert found.comparisons == made[:1]
+
+
+def with_outputs(record: Record) -> Record:
+    """Of its finished runs."""
+    outputs = Outputs(file="", sha256="", lines=1)
+    runs = [run.model_copy(update={"outputs": outputs}) if run.status == "finished" else run for run in record.runs]
+    return record.model_copy(update={"runs": tuple(runs)})
