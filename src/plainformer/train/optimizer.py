@@ -29,7 +29,8 @@ def make_optimizer(
             on all else: embeddings, the output projection, norms and biases.
         betas, eps: Adam's.
         momentum: Muon's.
-        weight_decay: AdamW's (Loshchilov & Hutter 2019), on matrices only; norms and biases are left alone.
+        weight_decay: of AdamW (Loshchilov & Hutter 2019) and of Muon (Liu et al. 2025, section 2.2), on matrices only;
+            norms and biases are left alone.
         clip: largest global norm of the gradients; 0 turns clipping off.
     """
     adam = optax.scale_by_adam(*betas, eps)
