@@ -285,7 +285,7 @@ def test_a_row_is_compared_with_another(cli, shelf: Shelf) -> None:
     path.write_text(json.dumps(record | {"comparisons": []}))
     assert "greedy: differs: the comparison with micro is not" in cli("reproduce", "--check", *place).out
     said = cli("reproduce", "micro", "--record", "--run", shelf.run, *place).written()
-    assert said.splitlines()[-2] == f"{path}: compared with micro anew"
+    assert said.splitlines()[-1] == f"{path}: compared with micro anew"
     assert cli(*line).written() == "greedy: 1 seed: scored again, as recorded\n"
 
 

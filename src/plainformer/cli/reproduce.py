@@ -147,10 +147,9 @@ def _compare(
     for line in comparison(row, folder, measured):
         typer.echo(line)
     if record is not None:
-        written = write_record(folder, record_of(row, folder, measured))
+        typer.echo(str(write_record(folder, record_of(row, folder, measured))))
         for beside in records_beside(row, rows, folder, measured):
             typer.echo(f"{write_record(folder, beside)}: compared with {row.name} anew")
-        typer.echo(str(written))
 
 
 def _commit(folder: Path) -> str:
