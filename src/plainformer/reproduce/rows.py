@@ -168,7 +168,9 @@ def _inside(folder: Path, name: str) -> Path | None:
 
 
 def settings_hash(row: Row, folder: Path) -> str:
-    """SHA-256 of what the recipe's file sets, and of what the row changes in it; comments and names do not count.
+    """SHA-256 of what the recipe's file and the row set: a setting that the row has is the row's, whatever the file's.
+
+    Comments, names and the order do not count.
 
     Raises:
         InputError: the recipe's file cannot be read.
@@ -178,5 +180,7 @@ def settings_hash(row: Row, folder: Path) -> str:
         document: dict[str, Any] = toml.parse(path.read_text(encoding="utf-8"), where=str(path))
     except OSError as failure:
         raise InputError(f"the recipe cannot be read ({failure.strerror})", where=str(path)) from failure
+    for change in row.set:
+        toml.assign(document, change)
     settings = {key: value for key, value in document.items() if key not in ("name", "description")}
-    return hashlib.sha256(json.dumps([settings, row.set], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
