@@ -173,7 +173,7 @@ def settings_hash(row: Row, folder: Path) -> str:
     Comments, names and the order do not count.
 
     Raises:
-        InputError: the recipe's file cannot be read.
+        InputError: the recipe's file cannot be read, or what the row sets is no setting.
     """
     path = folder.resolve().parent / row.recipe
     try:
