@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from plainformer.errors import InputError
-from plainformer.spelling import option, said_of
+from plainformer.spelling import Said, option, said_of
 
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LINE_IN_MESSAGE = re.compile(r"\s*\(at line (\d+), column \d+\)")
@@ -77,8 +77,8 @@ def assign(document: dict[str, Any], assignment: str) -> str:
     key, equals, value = assignment.partition("=")
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(_PLAIN_KEY.fullmatch(part) for part in parts):
-        fix = f"write {option('set', 'section.key=value', python='section.key=value')}"
-        raise InputError(f"{assignment!r} does not set anything", where=option("set", python="overrides"), fix=fix)
+        place = said_of(assignment) if isinstance(assignment, Said) else option("set", python="overrides")
+        raise InputError(f"{str(assignment)!r} does not set anything", where=place, fix="write section.key=value")
     if any("\ud800" <= character <= "\udfff" for character in assignment):
         # What Python makes of bytes on the command line that are not UTF-8; it could not be saved.
         raise InputError("there are characters that TOML cannot hold", where=said_of(assignment), fix="use UTF-8 text")

@@ -28,6 +28,7 @@ from plainformer.files.validation import first_error
 from plainformer.recipe import LanguageRecipe, Recipe, TranslationRecipe, load_recipe
 from plainformer.recipe.sections import FromList, Section
 from plainformer.shipped import did_you_mean
+from plainformer.spelling import Said
 
 FILE = "rows.toml"
 
@@ -142,13 +143,18 @@ def recipe_of(row: Row, folder: Path, *, seed: int | None = None, data: Path | N
     Raises:
         InputError: the recipe is missing or will not do, or its task has no rows.
     """
-    changes = [*row.set, *([f"train.seed={seed}"] if seed is not None else [])]
+    changes = [*_settings_of(row, folder), *([f"train.seed={seed}"] if seed is not None else [])]
     recipe = load_recipe(folder.resolve().parent / row.recipe, changes)
     if not isinstance(recipe, TranslationRecipe | LanguageRecipe):
         what = f"a row is of a translator or a language model, and this recipe's task is {recipe.task}"
         raise InputError(what, where=row.recipe)
     moved = [] if data is None else moved_to(recipe, data)
     return load_recipe(folder.resolve().parent / row.recipe, [*changes, *moved]) if moved else recipe
+
+
+def _settings_of(row: Row, folder: Path) -> list[str]:
+    """What the row sets in its recipe, which an error places in the row's file."""
+    return [Said(change, f"{folder / FILE}: {change!r} in the row {row.name}") for change in row.set]
 
 
 def moved_to(recipe: Recipe, data: Path) -> list[str]:
@@ -180,7 +186,7 @@ def settings_hash(row: Row, folder: Path) -> str:
         document: dict[str, Any] = toml.parse(path.read_text(encoding="utf-8"), where=str(path))
     except OSError as failure:
         raise InputError(f"the recipe cannot be read ({failure.strerror})", where=str(path)) from failure
-    for change in row.set:
+    for change in _settings_of(row, folder):
         toml.assign(document, change)
     settings = {key: value for key, value in document.items() if key not in ("name", "description")}
     return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()

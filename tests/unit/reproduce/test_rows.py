@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from plainformer.reproduce.rows import Row, settings_hash
+from plainformer.errors import InputError
+from plainformer.reproduce.rows import Row, recipe_of, settings_hash
 
 RECIPE = """name = "small"  # a comment
 [optimizer]
@@ -45,3 +46,12 @@ def test_settings_are_the_same_however_they_are_written(tmp_path: Path, case: st
 def test_another_setting_is_seen(tmp_path: Path, case: str) -> None:
     text, changes = OTHER[case]
     assert hashed(tmp_path, text, *changes) != hashed(tmp_path, RECIPE)
+
+
+@pytest.mark.parametrize("change", ["train.step=3", "train.steps", "train.steps=few", "train.steps.all=3"])
+def test_a_wrong_setting_of_a_row_is_said_of_the_rows(tmp_path: Path, change: str) -> None:
+    (tmp_path / "small.toml").write_text('task = "language-model"\n[data]\ntext = "a.txt"\n')
+    row = Row(name="a", group="g", about="", recipe="small.toml", set=("train.seed=2", change), metric="nll")
+    with pytest.raises(InputError) as caught:
+        recipe_of(row, tmp_path / "results", seed=3)
+    assert caught.value.where == f"{tmp_path / 'results' / 'rows.toml'}: {change!r} in the row a"
