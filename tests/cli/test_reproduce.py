@@ -73,7 +73,7 @@ def recorded(cli, trained, tmp_path_factory) -> Path:
     shutil.copy(trained.recipe, root / "micro.toml")
     line = ("micro", "--record", "--run", trained.folder, "--results", root / "results")
     said = cli("reproduce", *line, "--processor", "an abacus", "--commit", "abc1234", "--note", "on a rainy day")
-    assert said.written().splitlines()[-1] == str(root / "results" / "micro.json")
+    assert said.written().splitlines()[-1].startswith(f"{root / 'results' / 'micro.json'}: now ")
     return root
 
 
@@ -243,6 +243,7 @@ def test_an_unfinished_run_is_a_row_too(cli, shelf: Shelf, tmp_path: Path) -> No
     metrics.write_text("".join(line for line in metrics.read_text().splitlines(True) if json.loads(line)["step"] <= 20))
     said = cli("reproduce", "micro", "--record", "--run", run, "--results", shelf.results).written()
     assert said.splitlines()[0] == "micro, seed 7: unfinished after 20 of 30 steps"
+    assert said.splitlines()[-1].endswith("micro.json: now seed 7 unfinished after 20 of 30 steps")
     (entry,) = shelf.record["runs"]
     assert (entry["status"], entry["steps"]) == ("unfinished", 20)
     assert not {"scores", "outputs"} & set(entry)

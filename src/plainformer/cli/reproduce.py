@@ -139,7 +139,7 @@ def _compare(
     from plainformer.devices import processor as this_processor
     from plainformer.reproduce.measure import Where, measure, record_of, records_beside
     from plainformer.reproduce.record import write_record
-    from plainformer.reproduce.say import comparison
+    from plainformer.reproduce.say import comparison, recorded
 
     processor, commit, note = record or (None, None, "")
     where = Where(processor or this_processor(), commit or _commit(folder), note)
@@ -147,7 +147,8 @@ def _compare(
     for line in comparison(row, folder, measured):
         typer.echo(line)
     if record is not None:
-        typer.echo(str(write_record(folder, record_of(row, folder, measured))))
+        new = record_of(row, folder, measured)
+        typer.echo(f"{write_record(folder, new)}: now {recorded(row, new)}")
         for beside in records_beside(row, rows, folder, measured):
             typer.echo(f"{write_record(folder, beside)}: compared with {row.name} anew")
 
