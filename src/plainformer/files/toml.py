@@ -78,7 +78,7 @@ def assign(document: dict[str, Any], assignment: str) -> str:
     parts = [part.strip() for part in key.split(".")]
     if not equals or not all(_PLAIN_KEY.fullmatch(part) for part in parts):
         place = said_of(assignment) if isinstance(assignment, Said) else option("set", python="overrides")
-        raise InputError(f"{str(assignment)!r} does not set anything", where=place, fix="write section.key=value")
+        raise InputError(f"{assignment!r} does not set anything", where=place, fix="write section.key=value")
     if any("\ud800" <= character <= "\udfff" for character in assignment):
         # What Python makes of bytes on the command line that are not UTF-8; it could not be saved.
         raise InputError("there are characters that TOML cannot hold", where=said_of(assignment), fix="use UTF-8 text")
